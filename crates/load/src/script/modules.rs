@@ -54,7 +54,6 @@ mod ws;
 mod ws_params;
 
 use std::collections::BTreeSet;
-use std::marker::PhantomData;
 use std::rc::Rc;
 
 use rquickjs::function::IntoJsFunc;
@@ -105,33 +104,6 @@ export default any;
 /// `k6/experimental/streams`, written in JavaScript alone.
 const STREAMS: &str = include_str!("modules/streams.js");
 
-/// A module written in Rust.
-trait BuiltIn {
-    /// Names exported one by one, and all together as members of the default object.
-    const MEMBERS: &'static str;
-
-    /// Makes the default object for a virtual user.
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>>;
-}
-
-/// Adapts a [`BuiltIn`] to rquickjs.
-struct Native<M>(PhantomData<M>);
-
-impl<M: BuiltIn> ModuleDef for Native<M> {
-    fn declare(declarations: &Declarations<'_>) -> Result<()> {
-        declarations.declare("default")?;
-        M::MEMBERS.split_whitespace().try_for_each(|name| declarations.declare(name).map(drop))
-    }
-
-    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
-        let object = M::object(ctx)?;
-        for name in M::MEMBERS.split_whitespace() {
-            exports.export(name, object.get::<_, Value<'js>>(name)?)?;
-        }
-        exports.export("default", object).map(drop)
-    }
-}
-
 struct NativeModule {
     name: &'static str,
     declare: for<'js> fn(Ctx<'js>, &str) -> Result<Module<'js, Declared>>,
@@ -139,37 +111,67 @@ struct NativeModule {
     members: &'static str,
 }
 
-const fn native<M: BuiltIn>(name: &'static str) -> NativeModule {
-    NativeModule { name, declare: declare_native::<M>, members: M::MEMBERS }
+/// A [`NativeModule`] whose default object `$object` makes for a virtual user; its `$members` are exported by name, too.
+macro_rules! native {
+    ($name:literal, $members:expr, $object:expr) => {{
+        struct Definition;
+
+        impl ModuleDef for Definition {
+            fn declare(declarations: &Declarations<'_>) -> Result<()> {
+                declare_members(declarations, $members)
+            }
+
+            fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+                export_members(exports, $members, $object(ctx)?)
+            }
+        }
+
+        NativeModule {
+            name: $name,
+            declare: |ctx, name| Module::declare_def::<Definition, _>(ctx, name),
+            members: $members,
+        }
+    }};
+}
+
+fn declare_members(declarations: &Declarations<'_>, members: &str) -> Result<()> {
+    declarations.declare("default")?;
+    members.split_whitespace().try_for_each(|name| declarations.declare(name).map(drop))
+}
+
+fn export_members<'js>(exports: &Exports<'js>, members: &str, object: Object<'js>) -> Result<()> {
+    for name in members.split_whitespace() {
+        exports.export(name, object.get::<_, Value<'js>>(name)?)?;
+    }
+    exports.export("default", object).map(drop)
 }
 
 const NATIVE: &[NativeModule] = &[
-    native::<k6::K6>("k6"),
-    native::<crypto::Crypto>("k6/crypto"),
-    native::<data::Data>("k6/data"),
-    native::<encoding::Encoding>("k6/encoding"),
-    native::<execution::Execution>("k6/execution"),
-    native::<files::Csv>("k6/experimental/csv"),
-    native::<files::Fs>("k6/experimental/fs"),
-    native::<redis::Redis>("k6/experimental/redis"),
+    native!("k6", k6::MEMBERS, k6::object),
+    native!("k6/crypto", crypto::MEMBERS, crypto::object),
+    native!("k6/data", data::MEMBERS, data::object),
+    native!("k6/encoding", encoding::MEMBERS, encoding::object),
+    native!("k6/execution", execution::MEMBERS, execution::object),
+    native!("k6/experimental/csv", files::CSV_MEMBERS, files::csv),
+    native!("k6/experimental/fs", files::FS_MEMBERS, files::fs),
+    native!("k6/experimental/redis", redis::MEMBERS, redis::object),
     NativeModule {
         name: "k6/experimental/streams",
         declare: |ctx, name| compiled::module(&ctx, name, || STREAMS.to_owned()),
         members: "CountQueuingStrategy ReadableStream ReadableStreamDefaultReader",
     },
-    native::<websockets::WebSockets>("k6/experimental/websockets"),
-    native::<html::Html>("k6/html"),
-    native::<http::Http>("k6/http"),
-    native::<metrics::Metrics>("k6/metrics"),
-    native::<secrets::Secrets>("k6/secrets"),
-    native::<timers::Timers>("k6/timers"),
-    native::<websockets::WebSockets>("k6/websockets"),
-    native::<ws::Ws>("k6/ws"),
+    native!("k6/experimental/websockets", websockets::MEMBERS, websockets::object),
+    native!("k6/html", html::MEMBERS, html::object),
+    native!("k6/http", http::MEMBERS, http::object),
+    native!("k6/metrics", metrics::MEMBERS, metrics::object),
+    native!("k6/secrets", secrets::MEMBERS, secrets::object),
+    native!("k6/timers", timers::MEMBERS, timers::object),
+    native!("k6/websockets", websockets::MEMBERS, websockets::object),
+    native!("k6/ws", ws::MEMBERS, ws::object),
 ];
 
-fn declare_native<'js, M: BuiltIn>(ctx: Ctx<'js>, name: &str) -> Result<Module<'js, Declared>> {
-    Module::declare_def::<Native<M>, _>(ctx, name)
-}
+/// The library `url` of jslib.k6.io.
+const URL: NativeModule = native!("url", url::MEMBERS, url::object);
 
 fn find(name: &str) -> Option<&'static NativeModule> {
     NATIVE.iter().find(|known| known.name == name)
@@ -227,7 +229,7 @@ pub(super) fn declare<'js>(
         return Some((module.declare)(ctx.clone(), name));
     }
     if jslib::is_url(asked) {
-        return Some(declare_native::<url::Urls>(ctx.clone(), name));
+        return Some((URL.declare)(ctx.clone(), name));
     }
     jslib::is_built_in(asked).then(|| compiled::module(ctx, name, || jslib::source(asked)))
 }

@@ -14,7 +14,7 @@ use rquickjs::{
 };
 
 use super::bytes::bytes_of;
-use super::{BuiltIn, define};
+use super::define;
 
 /// Most bytes of one `randomBytes`; a larger request is a mistake.
 const MAX_RANDOM_BYTES: u32 = 16 * 1024 * 1024;
@@ -37,29 +37,25 @@ macro_rules! for_hash {
     };
 }
 
-pub(super) struct Crypto;
-
-impl BuiltIn for Crypto {
-    const MEMBERS: &'static str = "createHMAC createHash hexEncode hmac md4 md5 randomBytes \
+pub(super) const MEMBERS: &str = "createHMAC createHash hexEncode hmac md4 md5 randomBytes \
         ripemd160 sha1 sha256 sha384 sha512 sha512_224 sha512_256";
 
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let object = Object::new(ctx.clone())?;
-        for name in Self::MEMBERS.split(' ') {
-            macro_rules! define {
-                ($hash:ty) => {
-                    define(&object, name, hash::<$hash>)?
-                };
-            }
-            for_hash!(name, define, ());
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    for name in MEMBERS.split(' ') {
+        macro_rules! define {
+            ($hash:ty) => {
+                define(&object, name, hash::<$hash>)?
+            };
         }
-        define(&object, "createHash", create_hash)?;
-        define(&object, "createHMAC", create_hmac)?;
-        define(&object, "hmac", hmac)?;
-        define(&object, "hexEncode", hex_encode)?;
-        define(&object, "randomBytes", random_bytes)?;
-        Ok(object)
+        for_hash!(name, define, ());
     }
+    define(&object, "createHash", create_hash)?;
+    define(&object, "createHMAC", create_hmac)?;
+    define(&object, "hmac", hmac)?;
+    define(&object, "hexEncode", hex_encode)?;
+    define(&object, "randomBytes", random_bytes)?;
+    Ok(object)
 }
 
 /// `sha256(input, encoding)` and its siblings.

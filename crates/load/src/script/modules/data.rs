@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rquickjs::function::Opt;
 use rquickjs::{Array, Coerced, Ctx, Exception, Function, Object, Result, Value};
 
-use super::{BuiltIn, ensure};
+use super::ensure;
 use crate::script::compiled;
 use crate::script::user::User;
 
@@ -16,18 +16,14 @@ use crate::script::user::User;
 /// target of the proxy is an array, so that `Array.isArray`, `JSON.stringify`, spreading and all methods work.
 const WRAP: &str = include_str!("shared_array.js");
 
-pub(super) struct Data;
+pub(super) const MEMBERS: &str = "SharedArray";
 
-impl BuiltIn for Data {
-    const MEMBERS: &'static str = "SharedArray";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let object = Object::new(ctx.clone())?;
-        let constructor = Function::new(ctx.clone(), construct)?.with_name("SharedArray")?;
-        constructor.set_constructor(true);
-        object.set("SharedArray", constructor)?;
-        Ok(object)
-    }
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    let constructor = Function::new(ctx.clone(), construct)?.with_name("SharedArray")?;
+    constructor.set_constructor(true);
+    object.set("SharedArray", constructor)?;
+    Ok(object)
 }
 
 fn construct<'js>(

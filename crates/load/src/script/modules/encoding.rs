@@ -7,20 +7,16 @@ use rquickjs::function::Opt;
 use rquickjs::{ArrayBuffer, Coerced, Ctx, Exception, Object, Result, Value};
 
 use super::bytes::bytes_of;
-use super::{BuiltIn, define};
+use super::define;
 use crate::script::raw;
 
-pub(super) struct Encoding;
+pub(super) const MEMBERS: &str = "b64decode b64encode";
 
-impl BuiltIn for Encoding {
-    const MEMBERS: &'static str = "b64decode b64encode";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let object = Object::new(ctx.clone())?;
-        define(&object, "b64encode", b64encode)?;
-        define(&object, "b64decode", b64decode)?;
-        Ok(object)
-    }
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    define(&object, "b64encode", b64encode)?;
+    define(&object, "b64decode", b64decode)?;
+    Ok(object)
 }
 
 static STANDARD: GeneralPurpose = engine(&alphabet::STANDARD, true);

@@ -12,7 +12,7 @@ use rquickjs::object::Accessor;
 use rquickjs::{Coerced, Ctx, Exception, Function, IntoJs, Object, Result, Value};
 use tokio::time::Instant;
 
-use super::{BuiltIn, define, ensure, running_user};
+use super::{define, ensure, running_user};
 use crate::log::Level;
 use crate::options::{Scenario, document};
 use crate::script::user::{Assignment, User};
@@ -53,19 +53,15 @@ pub(super) const VU: &str =
     "idInInstance idInTest iterationInInstance iterationInScenario metrics tags";
 pub(super) const VU_METRICS: &str = "metadata tags";
 
-pub(super) struct Execution;
+pub(super) const MEMBERS: &str = "instance scenario test vu";
 
-impl BuiltIn for Execution {
-    const MEMBERS: &'static str = "instance scenario test vu";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let object = Object::new(ctx.clone())?;
-        object.set("instance", instance(ctx)?)?;
-        object.set("scenario", scenario(ctx)?)?;
-        object.set("test", test(ctx)?)?;
-        object.set("vu", vu(ctx)?)?;
-        Ok(object)
-    }
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    object.set("instance", instance(ctx)?)?;
+    object.set("scenario", scenario(ctx)?)?;
+    object.set("test", test(ctx)?)?;
+    object.set("vu", vu(ctx)?)?;
+    Ok(object)
 }
 
 /// Defines a member that is looked up at each access.

@@ -7,7 +7,7 @@ use rquickjs::convert::List;
 use rquickjs::function::Opt;
 use rquickjs::{ArrayBuffer, Coerced, Ctx, Exception, Object, Result, Value};
 
-use super::{BuiltIn, data, define, ensure, kept_library};
+use super::{data, define, ensure, kept_library};
 use crate::script::source::normalize;
 use crate::script::user::User;
 use crate::script::{commonjs, raw};
@@ -17,24 +17,16 @@ const LIBRARY: &str = include_str!("files.js");
 /// Hidden global with the library of a virtual user: both modules have the same class of files.
 const LOADED: &str = "__files__";
 
-pub(super) struct Fs;
+pub(super) const FS_MEMBERS: &str = "open SeekMode";
 
-pub(super) struct Csv;
-
-impl BuiltIn for Fs {
-    const MEMBERS: &'static str = "open SeekMode";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        library(ctx)?.get("fs")
-    }
+pub(super) fn fs<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    library(ctx)?.get("fs")
 }
 
-impl BuiltIn for Csv {
-    const MEMBERS: &'static str = "parse Parser";
+pub(super) const CSV_MEMBERS: &str = "parse Parser";
 
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        library(ctx)?.get("csv")
-    }
+pub(super) fn csv<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    library(ctx)?.get("csv")
 }
 
 fn library<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {

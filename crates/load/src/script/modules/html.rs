@@ -7,7 +7,7 @@ use rquickjs::function::{Opt, This};
 use rquickjs::{Class, Ctx, Exception, Function, JsLifetime, Object, Result, Value};
 
 use super::response::Response;
-use super::{BuiltIn, define, http, kept_library};
+use super::{define, http, kept_library};
 use crate::html::{Data, Document, Selector, SelectorError};
 use crate::script::compiled;
 use crate::script::user::User;
@@ -21,16 +21,12 @@ const ELEMENTS: &str = include_str!("html_elements.js");
 /// Hidden global with the library of a virtual user.
 const LOADED: &str = "__html__";
 
-pub(super) struct Html;
+pub(super) const MEMBERS: &str = "parseHTML";
 
-impl BuiltIn for Html {
-    const MEMBERS: &'static str = "parseHTML";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let module = Object::new(ctx.clone())?;
-        module.set("parseHTML", library(ctx)?.get::<_, Value<'js>>("parseHTML")?)?;
-        Ok(module)
-    }
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let module = Object::new(ctx.clone())?;
+    module.set("parseHTML", library(ctx)?.get::<_, Value<'js>>("parseHTML")?)?;
+    Ok(module)
 }
 
 /// Methods of responses that need the library.

@@ -8,7 +8,7 @@ use rquickjs::{Class, Coerced, Ctx, Exception, Object, Result, Value};
 
 use super::arguments::tags_from;
 use super::response::Response;
-use super::{BuiltIn, define, ensure, running_user};
+use super::{define, ensure, running_user};
 use crate::metrics::Builtin;
 use crate::script::{coroutine, raw};
 
@@ -17,20 +17,16 @@ const MAX_SLEEP: Duration = Duration::from_secs(365 * 24 * 3600);
 /// From here on, releasing the memory of the stack outweighs the page faults of using it again.
 const LONG_SLEEP: Duration = Duration::from_secs(1);
 
-pub(super) struct K6;
+pub(super) const MEMBERS: &str = "check fail group randomSeed sleep";
 
-impl BuiltIn for K6 {
-    const MEMBERS: &'static str = "check fail group randomSeed sleep";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let object = Object::new(ctx.clone())?;
-        define(&object, "check", check)?;
-        define(&object, "fail", fail)?;
-        define(&object, "group", group)?;
-        define(&object, "randomSeed", random_seed)?;
-        define(&object, "sleep", sleep)?;
-        Ok(object)
-    }
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    define(&object, "check", check)?;
+    define(&object, "fail", fail)?;
+    define(&object, "group", group)?;
+    define(&object, "randomSeed", random_seed)?;
+    define(&object, "sleep", sleep)?;
+    Ok(object)
 }
 
 /// `::` separates the names of groups and checks in their path.

@@ -6,36 +6,32 @@ use rquickjs::object::Accessor;
 use rquickjs::{Class, Coerced, Ctx, Exception, JsLifetime, Object, Result, Value};
 
 use super::arguments::tags_from;
-use super::{BuiltIn, define, ensure, running_user};
+use super::{define, ensure, running_user};
 use crate::log::Level;
 use crate::metrics::{Builtin, Contains, MetricId, MetricKind};
 use crate::script::error::to_text;
 use crate::script::user::User;
 
-pub(super) struct Metrics;
+pub(super) const MEMBERS: &str = "Counter Gauge Rate Trend";
 
-impl BuiltIn for Metrics {
-    const MEMBERS: &'static str = "Counter Gauge Rate Trend";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let object = Object::new(ctx.clone())?;
-        for (name, kind) in [
-            ("Counter", MetricKind::Counter),
-            ("Gauge", MetricKind::Gauge),
-            ("Rate", MetricKind::Rate),
-            ("Trend", MetricKind::Trend),
-        ] {
-            let constructor = Constructor::new_class::<Metric, _, _>(
-                ctx.clone(),
-                move |ctx: Ctx<'js>, name: Coerced<String>, is_time: Opt<Coerced<bool>>| {
-                    construct(&ctx, &name.0, kind, is_time.0.is_some_and(|is_time| is_time.0))
-                },
-            )?;
-            constructor.set_name(name)?;
-            object.set(name, constructor)?;
-        }
-        Ok(object)
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    for (name, kind) in [
+        ("Counter", MetricKind::Counter),
+        ("Gauge", MetricKind::Gauge),
+        ("Rate", MetricKind::Rate),
+        ("Trend", MetricKind::Trend),
+    ] {
+        let constructor = Constructor::new_class::<Metric, _, _>(
+            ctx.clone(),
+            move |ctx: Ctx<'js>, name: Coerced<String>, is_time: Opt<Coerced<bool>>| {
+                construct(&ctx, &name.0, kind, is_time.0.is_some_and(|is_time| is_time.0))
+            },
+        )?;
+        constructor.set_name(name)?;
+        object.set(name, constructor)?;
     }
+    Ok(object)
 }
 
 #[derive(JsLifetime, Trace)]

@@ -7,7 +7,7 @@ use rquickjs::class::Trace;
 use rquickjs::{Class, Ctx, Exception, IntoJs, JsLifetime, Object, Result, Value};
 use tokio::sync::Mutex;
 
-use super::{BuiltIn, define, library, running_user};
+use super::{define, library, running_user};
 use crate::redis::{Link, LinkError, Reply, Target, TargetError};
 use crate::script::raw;
 use crate::script::sockets::count_traffic;
@@ -16,18 +16,14 @@ use crate::script::user::User;
 
 const LIBRARY: &str = include_str!("redis.js");
 
-pub(super) struct Redis;
+pub(super) const MEMBERS: &str = "Client";
 
-impl BuiltIn for Redis {
-    const MEMBERS: &'static str = "Client";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        library(ctx, "redis.js", LIBRARY, |native| {
-            define(native, "open", open)?;
-            define(native, "send", send)?;
-            define(native, "isConnected", is_connected)
-        })
-    }
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    library(ctx, "redis.js", LIBRARY, |native| {
+        define(native, "open", open)?;
+        define(native, "send", send)?;
+        define(native, "isConnected", is_connected)
+    })
 }
 
 type ReplyResult = std::result::Result<Reply, LinkError>;

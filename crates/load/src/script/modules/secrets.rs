@@ -2,20 +2,16 @@
 
 use rquickjs::{Coerced, Ctx, Exception, Object, Promise, Result};
 
-use super::{BuiltIn, define};
+use super::define;
 use crate::script::user::User;
 use crate::secrets::DEFAULT;
 
-pub(super) struct Secrets;
+pub(super) const MEMBERS: &str = "";
 
-impl BuiltIn for Secrets {
-    const MEMBERS: &'static str = "";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let object = source(ctx.clone(), Coerced(DEFAULT.to_owned()))?;
-        define(&object, "source", source)?;
-        Ok(object)
-    }
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let object = source(ctx.clone(), Coerced(DEFAULT.to_owned()))?;
+    define(&object, "source", source)?;
+    Ok(object)
 }
 
 /// `source(name)`: an object whose `get(name)` returns a promise of a value.

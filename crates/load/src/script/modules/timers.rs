@@ -5,19 +5,15 @@ use std::time::Duration;
 use rquickjs::function::{Opt, Rest};
 use rquickjs::{Coerced, Ctx, Exception, Object, Result, Value};
 
-use super::{BuiltIn, define};
+use super::define;
 use crate::script::user::User;
 
-pub(super) struct Timers;
+pub(super) const MEMBERS: &str = "clearInterval clearTimeout setInterval setTimeout";
 
-impl BuiltIn for Timers {
-    const MEMBERS: &'static str = "clearInterval clearTimeout setInterval setTimeout";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let object = Object::new(ctx.clone())?;
-        install(&object)?;
-        Ok(object)
-    }
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    install(&object)?;
+    Ok(object)
 }
 
 pub(super) fn install<'js>(object: &Object<'js>) -> Result<()> {

@@ -5,26 +5,21 @@ use rquickjs::function::Opt;
 use rquickjs::{Ctx, Function, Object, Result};
 use url::{Url, form_urlencoded, quirks};
 
-use super::BuiltIn;
 use crate::script::compiled;
 
 const LIBRARY: &str = include_str!("url.js");
 
-pub(super) struct Urls;
+pub(super) const MEMBERS: &str = "URL URLSearchParams";
 
-impl BuiltIn for Urls {
-    const MEMBERS: &'static str = "URL URLSearchParams";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let make: Function<'js> = compiled::library(ctx, "url.js", LIBRARY)?;
-        make.call((
-            Function::new(ctx.clone(), parse)?,
-            Function::new(ctx.clone(), part)?,
-            Function::new(ctx.clone(), change)?,
-            Function::new(ctx.clone(), pairs)?,
-            Function::new(ctx.clone(), serialized)?,
-        ))
-    }
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let make: Function<'js> = compiled::library(ctx, "url.js", LIBRARY)?;
+    make.call((
+        Function::new(ctx.clone(), parse)?,
+        Function::new(ctx.clone(), part)?,
+        Function::new(ctx.clone(), change)?,
+        Function::new(ctx.clone(), pairs)?,
+        Function::new(ctx.clone(), serialized)?,
+    ))
 }
 
 /// An absolute address in its normal form; `None` if it is invalid.

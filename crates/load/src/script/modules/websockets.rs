@@ -9,7 +9,7 @@ use rquickjs::{ArrayBuffer, Class, Ctx, Exception, Function, IntoJs, Object, Res
 
 use super::bytes::bytes_of;
 use super::ws_params::{Handle, WsParams, check};
-use super::{BuiltIn, define, library};
+use super::{define, library};
 use crate::http::Head;
 use crate::metrics::Builtin;
 use crate::script::raw;
@@ -20,31 +20,27 @@ use crate::websocket::{Dial, End, Incoming, Opcode};
 
 const LIBRARY: &str = include_str!("websockets.js");
 
-pub(super) struct WebSockets;
+pub(super) const MEMBERS: &str = "Blob WebSocket";
 
-impl BuiltIn for WebSockets {
-    const MEMBERS: &'static str = "Blob WebSocket";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        library(ctx, "websockets.js", LIBRARY, |native| {
-            define(native, "check", check)?;
-            define(native, "open", open)?;
-            define(native, "state", |handle: Class<'js, Handle>| {
-                Handle::socket(&handle).state.get() as u8
-            })?;
-            define(native, "unsent", |handle: Class<'js, Handle>| {
-                Handle::socket(&handle).unsent() as f64
-            })?;
-            define(native, "send", send)?;
-            define(native, "ping", ping)?;
-            define(native, "close", close)?;
-            define(native, "drop", drop_connection)?;
-            define(native, "warn", warn)?;
-            define(native, "refuse", refuse)?;
-            define(native, "encode", encode)?;
-            define(native, "decode", decode)
-        })
-    }
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    library(ctx, "websockets.js", LIBRARY, |native| {
+        define(native, "check", check)?;
+        define(native, "open", open)?;
+        define(native, "state", |handle: Class<'js, Handle>| {
+            Handle::socket(&handle).state.get() as u8
+        })?;
+        define(native, "unsent", |handle: Class<'js, Handle>| {
+            Handle::socket(&handle).unsent() as f64
+        })?;
+        define(native, "send", send)?;
+        define(native, "ping", ping)?;
+        define(native, "close", close)?;
+        define(native, "drop", drop_connection)?;
+        define(native, "warn", warn)?;
+        define(native, "refuse", refuse)?;
+        define(native, "encode", encode)?;
+        define(native, "decode", decode)
+    })
 }
 
 /// Starts to connect; `deliver` is called with every event.

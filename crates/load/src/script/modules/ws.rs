@@ -9,7 +9,7 @@ use rquickjs::{ArrayBuffer, Class, Ctx, Exception, Function, IntoJs, Object, Res
 
 use super::bytes::bytes_of;
 use super::ws_params::{Handle, WsParams, check};
-use super::{BuiltIn, define, library};
+use super::{define, library};
 use crate::http::{Head, canonical};
 use crate::metrics::Builtin;
 use crate::script::raw;
@@ -22,26 +22,22 @@ const LIBRARY: &str = include_str!("ws.js");
 /// k6's time limit for writing a close frame.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub(super) struct Ws;
+pub(super) const MEMBERS: &str = "connect";
 
-impl BuiltIn for Ws {
-    const MEMBERS: &'static str = "connect";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let connect: Function<'js> = library(ctx, "ws.js", LIBRARY, |native| {
-            define(native, "check", check)?;
-            define(native, "now", clock())?;
-            define(native, "connect", connect)?;
-            define(native, "next", next)?;
-            define(native, "send", send)?;
-            define(native, "ping", ping)?;
-            define(native, "close", close)?;
-            define(native, "end", end)
-        })?;
-        let object = Object::new(ctx.clone())?;
-        object.set("connect", connect)?;
-        Ok(object)
-    }
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let connect: Function<'js> = library(ctx, "ws.js", LIBRARY, |native| {
+        define(native, "check", check)?;
+        define(native, "now", clock())?;
+        define(native, "connect", connect)?;
+        define(native, "next", next)?;
+        define(native, "send", send)?;
+        define(native, "ping", ping)?;
+        define(native, "close", close)?;
+        define(native, "end", end)
+    })?;
+    let object = Object::new(ctx.clone())?;
+    object.set("connect", connect)?;
+    Ok(object)
 }
 
 /// A monotonic clock in milliseconds.
