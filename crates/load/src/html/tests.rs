@@ -27,17 +27,18 @@ fn nodes_are_linked_in_document_order() {
 
 #[test]
 fn nodes_that_the_parser_moves_are_where_they_belong() {
-    let document = parse("<table>x<p>y<tr><td>z</table>");
-    assert_eq!(
-        document.inner_html(0),
-        "<html><head></head><body>x<p>y</p><table><tbody><tr><td>z</td></tr></tbody></table></body></html>"
-    );
-    let document = parse("<b>1<p>2</b>3</p><template><i>4</i></template>");
-    assert_eq!(
-        document.inner_html(0),
-        "<html><head></head><body><b>1</b><p><b>2</b>3</p><template><i>4</i></template></body></html>"
-    );
-    assert_eq!(found(&document, "template i"), ["4"]);
+    let nested = "<b>1<p>2</b>3</p><template><i>4</i></template>";
+    for (page, body) in [
+        (
+            "<table>x<p>y<tr><td>z</table>",
+            "x<p>y</p><table><tbody><tr><td>z</td></tr></tbody></table>",
+        ),
+        (nested, "<b>1</b><p><b>2</b>3</p><template><i>4</i></template>"),
+    ] {
+        let html = format!("<html><head></head><body>{body}</body></html>");
+        assert_eq!(parse(page).inner_html(0), html);
+    }
+    assert_eq!(found(&parse(nested), "template i"), ["4"]);
 }
 
 #[test]

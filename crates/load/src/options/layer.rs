@@ -160,12 +160,9 @@ mod tests {
     fn a_duration_above_replaces_the_stages_below() {
         let stage = Stage { duration: Duration::from_secs(1), target: 5 };
         let below = Layer { vus: Some(3), stages: Some(vec![stage]), ..Layer::default() };
-        let above = Layer { duration: Some(Duration::from_secs(9)), ..Layer::default() };
-        let both = below.clone().apply(above);
-        assert_eq!(
-            (both.vus, both.duration, both.stages),
-            (Some(3), Some(Duration::from_secs(9)), None)
-        );
+        let duration = Some(Duration::from_secs(9));
+        let both = below.clone().apply(Layer { duration, ..Layer::default() });
+        assert_eq!((both.vus, both.duration, both.stages), (Some(3), duration, None));
         let untouched = below.clone().apply(Layer { vus: Some(7), ..Layer::default() });
         assert_eq!((untouched.vus, untouched.stages), (Some(7), below.stages));
     }

@@ -167,11 +167,8 @@ mod tests {
     fn a_duration_means_constant_and_stages_mean_ramping_virtual_users() {
         let constant =
             Layer { vus: Some(5), duration: Some(Duration::from_secs(1)), ..Layer::default() };
-        let options = Options::resolve(constant).unwrap();
-        assert_eq!(
-            options.scenarios[0].describe(),
-            "default: 5 looping VUs for 1s (gracefulStop: 30s)"
-        );
+        let description = Options::resolve(constant).unwrap().scenarios[0].describe();
+        assert_eq!(description, "default: 5 looping VUs for 1s (gracefulStop: 30s)");
         let stage = Stage { duration: Duration::from_secs(2), target: 9 };
         let ramping = Layer { stages: Some(vec![stage]), ..Layer::default() };
         let options = Options::resolve(ramping).unwrap();

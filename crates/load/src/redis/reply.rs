@@ -207,11 +207,8 @@ mod tests {
             ("*2\r\n*1\r\n:1\r\n:2\r\n", deep),
         ] {
             for piece in [1, 2, 3, bytes.len()] {
-                assert_eq!(
-                    read(bytes.as_bytes(), piece),
-                    Ok(Some(expected.clone())),
-                    "{bytes:?} by {piece}"
-                );
+                let reply = read(bytes.as_bytes(), piece);
+                assert_eq!(reply, Ok(Some(expected.clone())), "{bytes:?} by {piece}");
                 let longer = format!("{bytes}+next\r\n");
                 assert_eq!(read(longer.as_bytes(), piece), Err(Malformed), "not requested");
             }

@@ -113,11 +113,12 @@ mod tests {
         {
             assert_eq!(bytes(value), text);
         }
-        assert_eq!(humanize(2.0 / 3.0, MetricKind::Rate, Contains::Default, None), "66.66%");
-        assert_eq!(humanize(0.999_999, MetricKind::Rate, Contains::Default, None), "99.99%");
-        assert_eq!(
-            humanize(61.654_913_8, MetricKind::Counter, Contains::Default, None),
-            "61.654914"
-        );
+        for (value, kind, text) in [
+            (2.0 / 3.0, MetricKind::Rate, "66.66%"),
+            (0.999_999, MetricKind::Rate, "99.99%"),
+            (61.654_913_8, MetricKind::Counter, "61.654914"),
+        ] {
+            assert_eq!(humanize(value, kind, Contains::Default, None), text);
+        }
     }
 }

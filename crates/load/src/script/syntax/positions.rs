@@ -71,10 +71,7 @@ mod tests {
         let moved = relocate(text, |path, line, column| {
             (path == "/a.ts").then_some((line + 10, column + 1))
         });
-        assert_eq!(
-            moved,
-            "Error: at file://x\n\tat f (file:///a.ts:13:8)\n\tat file:///b.js:1:2\n"
-        );
+        assert_eq!(moved, text.replace("a.ts:3:7", "a.ts:13:8"));
     }
 
     #[test]
