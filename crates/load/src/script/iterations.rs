@@ -171,19 +171,15 @@ impl<'a, 'js> Iterations<'a, 'js> {
         let counted = u64::from(self.user.event_loop.recorder.borrow().is_recording());
         // After an exception, requests may be left that are not waited for.
         let waiting = self.user.pending.give_up();
-        if !matches!(outcome, IterationOutcome::Interrupted) {
+        if *outcome == IterationOutcome::Interrupted {
+            self.user.end_iteration();
+            live.interrupted.fetch_add(counted, Ordering::Relaxed);
+            self.user.add_interrupted(waiting);
+        } else {
             self.user.group.set(GroupId::ROOT);
-        }
-        self.user.end_iteration();
-        match outcome {
-            IterationOutcome::Interrupted => {
-                live.interrupted.fetch_add(counted, Ordering::Relaxed);
-                self.user.add_interrupted(waiting);
-            }
-            IterationOutcome::Complete | IterationOutcome::Threw(_) => {
-                self.user.add_iteration(duration);
-                live.complete.fetch_add(counted, Ordering::Relaxed);
-            }
+            self.user.end_iteration();
+            self.user.add_iteration(duration);
+            live.complete.fetch_add(counted, Ordering::Relaxed);
         }
         if let IterationOutcome::Threw(exception) = outcome {
             let had_bad_request = self.user.had_bad_request();
