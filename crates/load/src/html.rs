@@ -1,7 +1,7 @@
 //! Pages for `k6/html`: parsing, CSS selectors and rendering.
 //!
-//! k6 uses Go's `x/net/html` and cascadia. The parser here is html5ever, which builds the same tree; output and selectors
-//! follow those two.
+//! k6 uses Go's `x/net/html` and cascadia. The parser here is html5ever, which builds the same tree; output and
+//! selectors follow those two.
 
 mod language;
 mod render;

@@ -1,7 +1,7 @@
 //! The options of a run.
 //!
-//! Script, environment and command line are each read as a [`Layer`]; later layers win (k6's order: script, environment,
-//! command line). [`Options`] is the result, with all defaults filled in.
+//! Script, environment and command line are each read as a [`Layer`]; later layers win (k6's order: script,
+//! environment, command line). [`Options`] is the result, with all defaults filled in.
 
 mod document;
 pub(crate) mod duration;

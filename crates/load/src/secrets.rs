@@ -22,8 +22,8 @@ pub struct SecretsError {
 }
 
 impl Secrets {
-    /// Adds a source: `mock=NAME=VALUE,…`, or `file=PATH` with a `NAME=VALUE` per line. `name=NAME` in its list names it,
-    /// and `default` makes it the one used when a script names none, as a single source is anyway.
+    /// Adds a source: `mock=NAME=VALUE,…`, or `file=PATH` with a `NAME=VALUE` per line. `name=NAME` in its list names
+    /// it, and `default` makes it the one used when a script names none, as a single source is anyway.
     ///
     /// # Errors
     /// If the kind is unknown or the source cannot be read. The message contains no value.

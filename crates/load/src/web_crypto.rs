@@ -1,5 +1,5 @@
-//! The operations of `crypto.subtle`, on bytes. Keys are raw bytes, or DER: PKCS #8 for private keys, SPKI for public ones.
-//! The operation names are used by `script/modules/subtle.js`.
+//! The operations of `crypto.subtle`, on bytes. Keys are raw bytes, or DER: PKCS #8 for private keys, SPKI for public
+//! ones. The operation names are used by `script/modules/subtle.js`.
 
 /// Runs `$body` with `$name` for a type.
 macro_rules! with_type {

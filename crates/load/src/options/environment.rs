@@ -1,6 +1,6 @@
-//! k6's environment variables. Each sets an option or is refused by its name. Variables left out here have no effect: those
-//! for colours, the cloud, the browser, extensions, settings of outputs and k6's internals. Names unknown to k6 are ignored,
-//! because they may be a script's own.
+//! k6's environment variables. Each sets an option or is refused by its name. Variables left out here have no effect:
+//! those for colours, the cloud, the browser, extensions, settings of outputs and k6's internals. Names unknown to k6
+//! are ignored, because they may be a script's own.
 
 use serde_json::Value;
 
@@ -166,8 +166,8 @@ mod tests {
         assert_eq!(error.lines().count(), 4, "{error}");
     }
 
-    /// All of them, after `envconfig` in k6 1.8.1 and the look-ups of its commands; without variables of flags that are no
-    /// options, such as `K6_OUT`, which are read with the flag.
+    /// All of them, after `envconfig` in k6 1.8.1 and the look-ups of its commands; without variables of flags that
+    /// are no options, such as `K6_OUT`, which are read with the flag.
     #[test]
     fn every_option_of_k6_that_a_variable_sets_is_known() {
         for name in "BATCH BATCH_PER_HOST BLACKLIST_IPS BLOCK_HOSTNAMES \

@@ -252,8 +252,8 @@ mod tests {
         assert_eq!(Layer::default().read("tls", &json!("tls1.3")), Ok(false));
     }
 
-    /// As k6 1.8.1: `--config` with `full` and a script with an empty text show nothing; an empty variable over a script
-    /// with `full` changes nothing.
+    /// As k6 1.8.1: `--config` with `full` and a script with an empty text show nothing; an empty variable over a
+    /// script with `full` changes nothing.
     #[test]
     fn an_empty_http_debug_switches_off_that_of_a_lower_source_but_for_an_empty_variable() {
         let full = || {

@@ -18,8 +18,8 @@ use crate::http::{
 };
 use crate::metrics::SystemTags;
 
-/// Declares [`Layer`]. A row is an option: its field and type, k6's name for it, k6's variable for it (empty for none), and
-/// the function that reads it.
+/// Declares [`Layer`]. A row is an option: its field and type, k6's name for it, k6's variable for it (empty for
+/// none), and the function that reads it.
 macro_rules! options {
     ($($(#[$doc:meta])* $field:ident: $Type:ty = $name:literal, $env:literal, $read:expr;)*) => {
         /// The options of one source (script, environment, command line); `None` where it sets none.
@@ -47,8 +47,8 @@ macro_rules! options {
                 Ok(true)
             }
 
-            /// Puts `upper` on top of this layer. The options for the length of the run (duration, iterations, stages,
-            /// scenarios) are replaced together, as in k6.
+            /// Puts `upper` on top of this layer. The options for the length of the run (duration, iterations,
+            /// stages, scenarios) are replaced together, as in k6.
             #[must_use]
             pub fn apply(mut self, upper: Self) -> Self {
                 if upper.says_how_long() {

@@ -1,5 +1,5 @@
-//! Reading of `export const options`, key by key. Nothing is ignored: keys that only k6 has and unknown keys are refused by
-//! name.
+//! Reading of `export const options`, key by key. Nothing is ignored: keys that only k6 has and unknown keys are
+//! refused by name.
 
 use std::time::Duration;
 

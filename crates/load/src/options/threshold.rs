@@ -1,5 +1,5 @@
-//! Thresholds: conditions on metrics, in k6's grammar (`metrics/thresholds_parser.go`): an aggregation, an operator, a
-//! number, such as `p(95)<500`.
+//! Thresholds: conditions on metrics, in k6's grammar (`metrics/thresholds_parser.go`): an aggregation, an operator,
+//! a number, such as `p(95)<500`.
 
 use std::time::Duration;
 

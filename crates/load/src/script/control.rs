@@ -1,8 +1,8 @@
 //! Stopping a virtual user.
 //!
-//! *Stopping* lets the current iteration finish; *interrupting* ends it wherever it is. An interrupted script cannot go on
-//! by catching exceptions: every blocking call fails at once, and the next time QuickJS polls its interrupt handler (after
-//! at most 10,000 jumps or calls) it raises an error that no `catch` or `finally` of the script sees.
+//! *Stopping* lets the current iteration finish; *interrupting* ends it wherever it is. An interrupted script cannot
+//! go on by catching exceptions: every blocking call fails at once, and the next time QuickJS polls its interrupt
+//! handler (after at most 10,000 jumps or calls) it raises an error that no `catch` or `finally` of the script sees.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;

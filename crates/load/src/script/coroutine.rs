@@ -1,15 +1,15 @@
 //! Stackful coroutines driven as futures.
 //!
-//! A k6 script calls `http.get()` and `sleep()` and expects them to block. Each virtual user therefore runs on a stack of
-//! its own: inside it [`block_on`] polls a future and, while that is pending, switches back to the event loop that polled
-//! the [`Coroutine`]; the wake-up of the inner future is the wake-up of the outer task. A thread per virtual user would
-//! have the same semantics at many times the memory and context-switch cost; turning every script function into a
-//! generator is not possible, because QuickJS keeps C frames between the script and the call.
+//! A k6 script calls `http.get()` and `sleep()` and expects them to block. Each virtual user therefore runs on a
+//! stack of its own: inside it [`block_on`] polls a future and, while that is pending, switches back to the event
+//! loop that polled the [`Coroutine`]; the wake-up of the inner future is the wake-up of the outer task. A thread per
+//! virtual user would have the same semantics at many times the memory and context-switch cost; turning every script
+//! function into a generator is not possible, because QuickJS keeps C frames between the script and the call.
 //!
 //! Two rules keep the unsafe part small:
-//! - A coroutine is never moved between threads (`Coroutine` is not `Send`), and the pointer in [`CURRENT`] is only set
-//!   while its coroutine is the one running on this thread.
-//! - A suspended coroutine is never unwound: its stack may hold C frames of QuickJS. Dropping one leaks its stack instead.
+//! - A coroutine is never moved between threads (`Coroutine` is not `Send`), and the pointer in [`CURRENT`] is only
+//!   set while its coroutine is the one running on this thread.
+//! - A suspended coroutine is never unwound: its stack may hold C frames of QuickJS. Dropping one leaks its stack.
 //!   Callers avoid the leak by letting the body return (see `Control::interrupt`).
 #![expect(unsafe_code, reason = "reaching the running coroutine's stack frame from a native call")]
 
@@ -28,8 +28,8 @@ use rustix::mm::{Advice, madvise};
 /// Stack of one virtual user. Only touched pages cost memory; the rest is address space above corosensei's guard page.
 pub(crate) const STACK_BYTES: usize = 512 * 1024;
 
-/// Part of [`STACK_BYTES`] for QuickJS. The rest is for the frames above it (this module) and below it: native functions,
-/// the HTTP client, the event loop's timers.
+/// Part of [`STACK_BYTES`] for QuickJS. The rest is for the frames above it (this module) and below it: native
+/// functions, the HTTP client, the event loop's timers.
 pub(crate) const SCRIPT_STACK_BYTES: usize = 320 * 1024;
 
 /// Stack below the running function that [`release_unused`] keeps: room for that function itself.
@@ -106,8 +106,8 @@ impl Drop for Coroutine {
 /// If called outside of a coroutine: nothing could be suspended there.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let current = CURRENT.get().expect("block_on is only called on a virtual user's stack");
-    // SAFETY: `CURRENT` is `Some` only while the coroutine whose stack holds the frame runs on this thread, hence this code
-    // is on that stack, below the frame, which cannot go away before this function returns.
+    // SAFETY: `CURRENT` is `Some` only while the coroutine whose stack holds the frame runs on this thread, hence
+    // this code is on that stack, below the frame, which cannot go away before this function returns.
     let frame = unsafe { current.as_ref() };
     let mut future = pin!(future);
     loop {
@@ -195,8 +195,8 @@ mod tests {
         });
     }
 
-    /// Resident part of the 256 KiB below `address`, in KiB. By page, not by mapping as in `smaps`: neighbours on the heap
-    /// may share a mapping with the stack.
+    /// Resident part of the 256 KiB below `address`, in KiB. By page, not by mapping as in `smaps`: neighbours on the
+    /// heap may share a mapping with the stack.
     fn resident_kib(address: usize) -> usize {
         let (page, pages) = (rustix::param::page_size(), 64);
         let mut entries = [0_u8; 64 * 8];

@@ -21,8 +21,8 @@ pub(super) struct Iterations<'a, 'js> {
     ctx: &'a Ctx<'js>,
     user: &'a Rc<User>,
     functions: HashMap<String, Function<'js>>,
-    /// This virtual user's own copy of the result of `setup()`, once needed. As in k6, changes by an iteration are visible
-    /// to the next one.
+    /// This virtual user's own copy of the result of `setup()`, once needed. As in k6, changes by an iteration are
+    /// visible to the next one.
     data: Option<Value<'js>>,
     count: u64,
 }

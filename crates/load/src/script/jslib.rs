@@ -1,5 +1,5 @@
-//! Libraries that scripts import from `jslib.k6.io`, built in: a run needs no network, and no version can change under it.
-//! They are written anew; only Papa Parse, and Chai in k6chaijs, are as npm has them.
+//! Libraries that scripts import from `jslib.k6.io`, built in: a run needs no network, and no version can change
+//! under it. They are written anew; only Papa Parse, and Chai in k6chaijs, are as npm has them.
 
 /// The start of all addresses; name, version and `/index.js` follow.
 const HOST: &str = "https://jslib.k6.io/";

@@ -160,8 +160,8 @@ fn read_exports<'js>(ctx: &Ctx<'js>, namespace: &Object<'js>) -> rquickjs::Resul
     Ok((exports, options))
 }
 
-/// Parses the options' JSON. `JSON.stringify` writes `null` for `NaN` and `Infinity`, which would mean an unset option:
-/// they are refused, as in k6.
+/// Parses the options' JSON. `JSON.stringify` writes `null` for `NaN` and `Infinity`, which would mean an unset
+/// option: they are refused, as in k6.
 fn read_options(value: &Value<'_>, json: &str) -> Result<serde_json::Value, ScriptError> {
     let json = serde_json::from_str(json)
         .map_err(|error| ScriptError::Options(format!("`options` cannot be read: {error}")))?;
@@ -199,8 +199,8 @@ fn no_number(value: &Value<'_>, json: &serde_json::Value) -> Option<(String, &'s
     found.map(|(step, (path, number))| (step + &path, number))
 }
 
-/// Runs pending jobs until a promise is settled. A promise that is still pending when no timer and no request is left counts
-/// as fulfilled, as in k6, whose event loop ends then.
+/// Runs pending jobs until a promise is settled. A promise that is still pending when no timer and no request is left
+/// counts as fulfilled, as in k6, whose event loop ends then.
 pub(super) fn settle<'js>(
     ctx: &Ctx<'js>,
     user: &User,

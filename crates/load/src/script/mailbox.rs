@@ -56,8 +56,8 @@ pub(crate) type Outputs = Vec<(String, Vec<u8>)>;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Returned {
-    /// As JSON; `None` for `undefined` and values without JSON. For `handleSummary()` the argument, which the function
-    /// may have changed.
+    /// As JSON; `None` for `undefined` and values without JSON. For `handleSummary()` the argument, which the
+    /// function may have changed.
     pub(crate) json: Option<String>,
     /// Outputs of `handleSummary()`; `None` leaves the summary to the engine.
     pub(crate) outputs: Option<Outputs>,
@@ -76,8 +76,8 @@ pub(crate) enum Task {
     Call(Call),
 }
 
-/// The mailbox as its virtual user holds it. Dropping it, even in a panic, drops the tasks that are left, so that nothing
-/// waits for them.
+/// The mailbox as its virtual user holds it. Dropping it, even in a panic, drops the tasks that are left, so that
+/// nothing waits for them.
 pub(crate) struct Served(pub(crate) Rc<Mailbox>);
 
 impl Drop for Served {

@@ -111,7 +111,8 @@ struct NativeModule {
     members: &'static str,
 }
 
-/// A [`NativeModule`] whose default object `$object` makes for a virtual user; its `$members` are exported by name, too.
+/// A [`NativeModule`] whose default object `$object` makes for a virtual user; its `$members` are exported by name,
+/// too.
 macro_rules! native {
     ($name:literal, $members:expr, $object:expr) => {{
         struct Definition;
@@ -203,8 +204,8 @@ pub(super) fn has_default(name: &str) -> bool {
 /// Prefix for a built-in module that is wrapped by another of its name.
 const BEHIND: &str = "k6/native:";
 
-/// Declares the built-in module `name`; `None` for any other. As in k6, importing a member it does not have (`absent`)
-/// yields `null`.
+/// Declares the built-in module `name`; `None` for any other. As in k6, importing a member it does not have
+/// (`absent`) yields `null`.
 pub(super) fn declare<'js>(
     ctx: &Ctx<'js>,
     name: &str,

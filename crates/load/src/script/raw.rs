@@ -7,8 +7,8 @@ use rquickjs::{Ctx, Error, IntoJs, Result, Value, qjs};
 
 /// A script string from bytes that should be UTF-8; invalid sequences become U+FFFD.
 ///
-/// Most bodies are ASCII, which QuickJS copies. Other text it decodes twice and byte by byte, which took a quarter of a
-/// generator's time with Korean bodies: such text is decoded here and copied.
+/// Most bodies are ASCII, which QuickJS copies. Other text it decodes twice and byte by byte, which took a quarter of
+/// a generator's time with Korean bodies: such text is decoded here and copied.
 pub(super) fn text<'js>(ctx: &Ctx<'js>, bytes: &[u8]) -> Result<Value<'js>> {
     // QuickJS expects strings that fit into one byte per character to be stored so.
     if mem::is_utf8_latin1(bytes) {

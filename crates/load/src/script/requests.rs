@@ -1,5 +1,5 @@
-//! The requests of a virtual user: those in flight, and those of the current iteration whose checks can still change how
-//! they count.
+//! The requests of a virtual user: those in flight, and those of the current iteration whose checks can still change
+//! how they count.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -44,8 +44,8 @@ pub(super) struct OpenRequests {
 
 /// Requests in flight, and when each began.
 ///
-/// Kept here and not by the calls that wait for them: an asynchronous one is dropped some time after its iteration, when
-/// its scenario may be over.
+/// Kept here and not by the calls that wait for them: an asynchronous one is dropped some time after its iteration,
+/// when its scenario may be over.
 #[derive(Debug, Default)]
 pub(crate) struct PendingRequests {
     next: Cell<u64>,
@@ -191,7 +191,8 @@ impl User {
         }
     }
 
-    /// Counts an interrupted iteration and its unanswered requests, which would otherwise hide a server that stops answering.
+    /// Counts an interrupted iteration and its unanswered requests, which would otherwise hide a server that stops
+    /// answering.
     pub(crate) fn add_interrupted(&self, waiting: Vec<Duration>) {
         let index = self.assignment.borrow().index;
         let mut recorder = self.event_loop.recorder.borrow_mut();

@@ -16,8 +16,8 @@ pub(crate) struct SharedArrays {
 }
 
 impl SharedArrays {
-    /// The array of that name; `make` computes it unless there is one. The lock is not held meanwhile: a script may be
-    /// suspended in `make`, with another virtual user of the same thread waiting for the lock.
+    /// The array of that name; `make` computes it unless there is one. The lock is not held meanwhile: a script may
+    /// be suspended in `make`, with another virtual user of the same thread waiting for the lock.
     pub(super) fn get_or_make<E>(
         &self,
         name: &str,

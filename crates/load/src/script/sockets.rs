@@ -1,7 +1,8 @@
 //! The WebSockets of a virtual user.
 //!
-//! A [`Socket`] is shared by the script's object, by the reader of the network (the virtual user itself in `k6/ws`, a task
-//! of the event loop in `k6/websockets`), and by the list of open ones, which closes sockets that an iteration leaves behind.
+//! A [`Socket`] is shared by the script's object, by the reader of the network (the virtual user itself in `k6/ws`, a
+//! task of the event loop in `k6/websockets`), and by the list of open ones, which closes sockets that an iteration
+//! leaves behind.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

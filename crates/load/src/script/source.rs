@@ -211,7 +211,8 @@ pub(crate) fn module_name(path: &Path) -> String {
     format!("file://{}", path.display())
 }
 
-/// Removes `.` and `..` without asking the file system, so that a symbolic link keeps the name under which it was imported.
+/// Removes `.` and `..` without asking the file system, so that a symbolic link keeps the name under which it was
+/// imported.
 pub(crate) fn normalize(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for component in path.components() {

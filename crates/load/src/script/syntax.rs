@@ -1,8 +1,8 @@
-//! Static analysis of scripts: imports, used members of built-in modules, and variables read. A missing module is therefore
-//! reported before the test starts, not in the middle of it.
+//! Static analysis of scripts: imports, used members of built-in modules, and variables read. A missing module is
+//! therefore reported before the test starts, not in the middle of it.
 //!
-//! Names are followed through scopes, aliases and destructuring. A member whose name is computed is refused when it is
-//! reached.
+//! Names are followed through scopes, aliases and destructuring. A member whose name is computed is refused when it
+//! is reached.
 
 mod names;
 mod positions;

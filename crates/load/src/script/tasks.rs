@@ -1,9 +1,9 @@
 //! Timers and asynchronous requests: what a script waits for without blocking.
 //!
-//! A script's functions run one at a time, on its virtual user's stack. When it has nothing left to run, [`turn`] blocks
-//! the virtual user until the next timer is due or the next request is answered, and calls the function that waited for
-//! it; an iteration ends when nothing is left to wait for. A source of events, such as a socket, calls its function any
-//! number of times. Requests are tasks of the event loop and go on while the script sleeps or computes.
+//! A script's functions run one at a time, on its virtual user's stack. When it has nothing left to run, [`turn`]
+//! blocks the virtual user until the next timer is due or the next request is answered, and calls the function that
+//! waited for it; an iteration ends when nothing is left to wait for. A source of events, such as a socket, calls its
+//! function any number of times. Requests are tasks of the event loop and go on while the script sleeps or computes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -55,8 +55,8 @@ impl Drop for Feed {
     }
 }
 
-/// The tasks of one virtual user. Their functions belong to the script's engine and are kept in [`Callbacks`], under the
-/// same numbers.
+/// The tasks of one virtual user. Their functions belong to the script's engine and are kept in [`Callbacks`], under
+/// the same numbers.
 #[derive(Default)]
 pub(crate) struct Tasks {
     next: Cell<u32>,

@@ -146,7 +146,8 @@ impl User {
     /// Blocks the script until `future` is ready.
     ///
     /// # Errors
-    /// A JavaScript exception when the virtual user is interrupted; catching it does not help the script (see [`Control`]).
+    /// A JavaScript exception when the virtual user is interrupted, which the script cannot escape by catching it
+    /// (see [`Control`]).
     pub(crate) fn wait<F: Future>(&self, ctx: &Ctx<'_>, future: F) -> Result<F::Output, Error> {
         self.control
             .wait(future)

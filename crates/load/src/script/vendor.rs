@@ -90,7 +90,8 @@ pub(super) fn digest(bytes: &[u8]) -> String {
 }
 
 /// Fetches the modules that `script` imports by URL, directly or not, into the directory beside it, and calls
-/// `on_fetched` with the address and size in bytes of each. Returns the lock file, or `None` if there is nothing to fetch.
+/// `on_fetched` with the address and size in bytes of each. Returns the lock file, or `None` if there is nothing to
+/// fetch.
 ///
 /// # Errors
 /// If a file cannot be read or written, or a module cannot be fetched.

@@ -1,8 +1,8 @@
 //! `--summary-export`: the argument of `handleSummary()`, with the changes made to it, in k6's older shape.
 //!
-//! Many parsers read this file, so its oddities are kept: the values of a metric lie directly in its object, the value of a
-//! rate is called `value`, groups and checks are objects by name, and in `thresholds` **`true` means that the threshold
-//! failed**.
+//! Many parsers read this file, so its oddities are kept: the values of a metric lie directly in its object, the
+//! value of a rate is called `value`, groups and checks are objects by name, and in `thresholds` **`true` means that
+//! the threshold failed**.
 
 use serde_json::{Map, Value, json};
 

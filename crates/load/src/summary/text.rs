@@ -242,8 +242,8 @@ fn section_of(metric: &SummaryMetric, is_full: bool) -> Option<&'static str> {
     }
 }
 
-/// Checks of all groups, those of a group before those of its inner groups. The compact mode does not distinguish groups:
-/// checks of the same name are one line, at the place of the first.
+/// Checks of all groups, those of a group before those of its inner groups. The compact mode does not distinguish
+/// groups: checks of the same name are one line, at the place of the first.
 fn all_checks(groups: &[GroupMeasured]) -> Vec<(&str, CheckCount)> {
     fn collect<'g>(groups: &'g [GroupMeasured], at: usize, into: &mut Vec<(&'g str, CheckCount)>) {
         let Some(group) = groups.get(at) else { return };

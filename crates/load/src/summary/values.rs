@@ -68,8 +68,8 @@ pub(crate) struct SummaryData<'a> {
 }
 
 impl<'a> SummaryData<'a> {
-    /// Collects the metrics that have values or thresholds. Rates per second are over `duration`; `thresholds` are the rules
-    /// and whether each holds.
+    /// Collects the metrics that have values or thresholds. Rates per second are over `duration`; `thresholds` are
+    /// the rules and whether each holds.
     pub(crate) fn new(
         registry: &Registry,
         measured: &'a Measured,

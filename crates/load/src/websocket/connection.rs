@@ -13,8 +13,8 @@ use crate::http::{RequestError, Stream, Traffic};
 
 const READ_BYTES: usize = 8 * 1024;
 
-/// Pings are not answered while more than this waits to be sent: a server that sends pings and reads nothing must not fill
-/// the memory. RFC 6455 §5.5.3 lets a client answer the latest one only.
+/// Pings are not answered while more than this waits to be sent: a server that sends pings and reads nothing must not
+/// fill the memory. RFC 6455 §5.5.3 lets a client answer the latest one only.
 const MAX_UNSENT_BEFORE_PONG: usize = 64 * 1024;
 
 #[derive(Debug)]

@@ -61,8 +61,8 @@ impl End {
         Self::Closed { code: 1006, text: "unexpected EOF".to_owned() }
     }
 
-    /// True if k6 reports it as an error. It does not report a broken protocol; a message beyond the limit is an error
-    /// here, because the limit is this engine's.
+    /// True if k6 reports it as an error. It does not report a broken protocol; a message beyond the limit is an
+    /// error here, because the limit is this engine's.
     pub(crate) fn is_unexpected(&self) -> bool {
         match self {
             Self::Closed { code, .. } => !matches!(code, 1000 | 1001),

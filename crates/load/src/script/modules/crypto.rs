@@ -19,7 +19,8 @@ use super::define;
 /// Most bytes of one `randomBytes`; a larger request is a mistake.
 const MAX_RANDOM_BYTES: u32 = 16 * 1024 * 1024;
 
-/// Calls `$then!(Type)` for the hash function called `$name`, or evaluates to `$otherwise`. The only list of hash functions.
+/// Calls `$then!(Type)` for the hash function called `$name`, or evaluates to `$otherwise`. The only list of hash
+/// functions.
 macro_rules! for_hash {
     ($name:expr, $then:ident, $otherwise:expr) => {
         match $name {

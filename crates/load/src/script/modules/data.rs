@@ -1,7 +1,7 @@
 //! `k6/data`: `SharedArray`.
 //!
-//! The array is kept once per process, each element as JSON. Reading an element parses it afresh, as in k6: that makes it
-//! safe to share between virtual users, each of which has a script engine of its own.
+//! The array is kept once per process, each element as JSON. Reading an element parses it afresh, as in k6: that
+//! makes it safe to share between virtual users, each of which has a script engine of its own.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use super::ensure;
 use crate::script::compiled;
 use crate::script::user::User;
 
-/// Makes an array of a length and a function that returns elements: reading calls the function, every change throws. The
-/// target of the proxy is an array, so that `Array.isArray`, `JSON.stringify`, spreading and all methods work.
+/// Makes an array of a length and a function that returns elements: reading calls the function, every change throws.
+/// The target of the proxy is an array, so that `Array.isArray`, `JSON.stringify`, spreading and all methods work.
 const WRAP: &str = include_str!("shared_array.js");
 
 pub(super) const MEMBERS: &str = "SharedArray";

@@ -1,7 +1,7 @@
 //! `k6/execution`: the position of the script, and functions that end the test.
 //!
-//! Every figure is an accessor, read on access. One process is one instance, so the figures that k6 reports of the instance
-//! and of the whole test are the same here.
+//! Every figure is an accessor, read on access. One process is one instance, so the figures that k6 reports of the
+//! instance and of the whole test are the same here.
 
 use std::rc::Rc;
 use std::sync::atomic::Ordering;

@@ -43,7 +43,8 @@ pub(super) fn install(ctx: &Ctx<'_>) -> Result<()> {
     define(&ctx.globals(), "open", open_global)
 }
 
-/// `open(path, mode?)`: the text of a file, or an `ArrayBuffer` with the mode `b`. The path is relative to the calling file.
+/// `open(path, mode?)`: the text of a file, or an `ArrayBuffer` with the mode `b`. The path is relative to the
+/// calling file.
 fn open_global<'js>(
     ctx: Ctx<'js>,
     path: Coerced<String>,
@@ -138,8 +139,8 @@ fn json(record: &[String], header: Option<&[String]>) -> Box<str> {
     value.to_string().into()
 }
 
-/// The records of a text, by the rules of Go's `encoding/csv`: quotes only around a whole field, empty lines left out, and
-/// as many fields in each record as in the first. Errors are in Go's words.
+/// The records of a text, by the rules of Go's `encoding/csv`: quotes only around a whole field, empty lines left
+/// out, and as many fields in each record as in the first. Errors are in Go's words.
 pub(in crate::script) fn records(
     text: &str,
     comma: char,

@@ -9,8 +9,8 @@ use rquickjs::{Array, Coerced, Ctx, Object, Result, Value};
 use super::bytes::bytes_of;
 use crate::http::escape_query;
 
-/// Encodes an object as a form: keys in ascending order (as Go's `url.Values.Encode`, which k6 uses), arrays repeat their
-/// key.
+/// Encodes an object as a form: keys in ascending order (as Go's `url.Values.Encode`, which k6 uses), arrays repeat
+/// their key.
 pub(super) fn url_encoded(object: &Object<'_>) -> Result<String> {
     let mut pairs: Vec<(String, Vec<String>)> = Vec::new();
     for entry in object.props::<String, Value<'_>>() {
@@ -130,7 +130,8 @@ fn texts(value: &Value<'_>) -> Result<Vec<String>> {
     }
 }
 
-/// Escapes a name inside the quotes of a header, as browsers do (WHATWG HTML, "multipart/form-data encoding algorithm").
+/// Escapes a name inside the quotes of a header, as browsers do (WHATWG HTML, "multipart/form-data encoding
+/// algorithm").
 fn escape(name: &str) -> String {
     name.replace('\r', "%0D").replace('\n', "%0A").replace('"', "%22")
 }

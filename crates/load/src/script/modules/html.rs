@@ -1,7 +1,5 @@
 //! `k6/html`, and the methods of responses that need it. The library is made when a script first uses it.
 
-use std::rc::Rc;
-
 use rquickjs::class::Trace;
 use rquickjs::function::{Opt, This};
 use rquickjs::{Class, Ctx, Exception, Function, JsLifetime, Object, Result, Value};
@@ -81,7 +79,7 @@ fn elements<'js>(ctx: Ctx<'js>) -> Result<Function<'js>> {
 
 /// A page held by a script. Its nodes are numbers.
 #[derive(JsLifetime, Trace)]
-struct Page(#[qjs(skip_trace)] Rc<Document>);
+struct Page(#[qjs(skip_trace)] Document);
 
 script_class!(Page, "Page", |_| Ok(()));
 
@@ -89,7 +87,7 @@ type PageRef<'js> = Class<'js, Page>;
 
 fn parse(ctx: Ctx<'_>, html: String) -> Result<Class<'_, Page>> {
     match Document::parse(&html) {
-        Ok(document) => Class::instance(ctx, Page(Rc::new(document))),
+        Ok(document) => Class::instance(ctx, Page(document)),
         Err(error) => Err(Exception::throw_message(&ctx, &error.to_string())),
     }
 }
@@ -107,9 +105,9 @@ fn selector(ctx: &Ctx<'_>, text: &str) -> Result<Option<Selector>> {
 
 /// The descendants of a node that match.
 fn find<'js>(ctx: Ctx<'js>, page: PageRef<'js>, at: usize, text: String) -> Result<Vec<usize>> {
-    let page = page.borrow().0.clone();
+    let page = &page.borrow().0;
     let Some(selector) = selector(&ctx, &text)? else { return Ok(Vec::new()) };
-    Ok(selector.filter(&page, at + 1..page.nodes[at].end))
+    Ok(selector.filter(page, at + 1..page.nodes[at].end))
 }
 
 /// The nodes among `nodes` that match.
@@ -119,8 +117,8 @@ fn filter<'js>(
     nodes: Vec<usize>,
     text: String,
 ) -> Result<Vec<usize>> {
-    let page = page.borrow().0.clone();
-    Ok(selector(&ctx, &text)?.map_or_else(Vec::new, |selector| selector.filter(&page, nodes)))
+    let page = &page.borrow().0;
+    Ok(selector(&ctx, &text)?.map_or_else(Vec::new, |selector| selector.filter(page, nodes)))
 }
 
 /// The type of a node, by the numbers of DOM.
@@ -146,7 +144,7 @@ fn name(page: PageRef<'_>, at: usize) -> String {
 
 /// The namespace URL of an element.
 fn namespace(page: PageRef<'_>, at: usize) -> String {
-    let page = page.borrow().0.clone();
+    let page = &page.borrow().0;
     page.element(at).map_or(&html5ever::ns!(html), |element| &element.name.ns).to_string()
 }
 
@@ -160,7 +158,7 @@ fn attribute(page: PageRef<'_>, at: usize, name: String) -> Option<String> {
 
 /// Name, value and namespace of each attribute.
 fn attributes(page: PageRef<'_>, at: usize) -> Vec<Vec<String>> {
-    let page = page.borrow().0.clone();
+    let page = &page.borrow().0;
     let attributes = page.element(at).map_or(&[][..], |element| &element.attributes);
     let parts = attributes.iter().map(|attribute| {
         let namespace = attribute.name.prefix.as_deref().unwrap_or_default();

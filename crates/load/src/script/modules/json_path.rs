@@ -1,7 +1,8 @@
 //! The paths of `response.json(path)`: gjson's syntax, which k6 uses, without patterns in keys, modifiers and pipes.
 //!
-//! Keys and array indices separated by dots, `\` before a dot that belongs to a key, `#` for the length of an array at the
-//! end of a path or for every element of it before a dot, `#(query)` for the first matching element and `#(query)#` for all.
+//! Keys and array indices separated by dots, `\` before a dot that belongs to a key, `#` for the length of an array
+//! at the end of a path or for every element of it before a dot, `#(query)` for the first matching element and
+//! `#(query)#` for all.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -199,8 +200,8 @@ fn is_like(text: &str, pattern: &str) -> bool {
     pattern[place..].iter().all(|c| *c == '*')
 }
 
-/// Removes members of a valid document whose name occurs earlier in the same object: gjson finds the first, `JSON.parse`
-/// keeps the last. `None` when there are none.
+/// Removes members of a valid document whose name occurs earlier in the same object: gjson finds the first,
+/// `JSON.parse` keeps the last. `None` when there are none.
 pub(super) fn without_repeated_members(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     // Names with the number of their object.

@@ -148,7 +148,8 @@ fn random_seed<'js>(ctx: Ctx<'js>, seed: Coerced<f64>) -> Result<()> {
     define(&math, "random", next)
 }
 
-/// Next state and number of Steele, Lea and Flood's SplitMix64 ("Fast splittable pseudorandom number generators", 2014).
+/// Next state and number of Steele, Lea and Flood's SplitMix64 ("Fast splittable pseudorandom number generators",
+/// 2014).
 fn split_mix(state: u64) -> (u64, u64) {
     let state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -220,8 +220,8 @@ async fn send(user: &User, request: &Request, redirected: impl FnMut(&Exchange))
     exchange
 }
 
-/// Sends a request, and if the server answers 401 with a challenge, again with the answer to it. As in k6 this happens for
-/// every request, and the first one, with the basic authorisation of its address, expects 401.
+/// Sends a request, and if the server answers 401 with a challenge, again with the answer to it. As in k6 this
+/// happens for every request, and the first one, with the basic authorisation of its address, expects 401.
 async fn send_authorised(
     user: &User,
     mut request: Request,
@@ -262,8 +262,8 @@ fn answer_to_challenge(request: &Request, exchange: &Exchange, user_info: &str) 
         .find_map(|challenge| digest::authorization(&String::from_utf8_lossy(challenge), &asked))
 }
 
-/// Handles a request that cannot be sent. As in k6, an address with the wrong scheme or none is a failed request; one that
-/// cannot be parsed is no request at all.
+/// Handles a request that cannot be sent. As in k6, an address with the wrong scheme or none is a failed request; one
+/// that cannot be parsed is no request at all.
 fn unsent(user: &User, tagging: &RequestTagging<'_>, refused: Refused) -> Received {
     let Refused { method, url, error } = refused;
     let (text, code) = (error.to_string(), error.code());

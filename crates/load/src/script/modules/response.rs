@@ -1,6 +1,6 @@
-//! The response object of `k6/http`.
-//! Properties are computed when a script first reads them, and then become ordinary properties of the object: most scripts
-//! read the status only, and making a string of every body would cost more than the request itself.
+//! The response object of `k6/http`. Properties are computed when a script first reads them, and then become ordinary
+//! properties of the object: most scripts read the status only, and making a string of every body would cost more
+//! than the request itself.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -43,8 +43,8 @@ fn encode(ctx: Ctx<'_>, text: String) -> Result<ArrayBuffer<'_>> {
     ArrayBuffer::new_copy(ctx, text.as_bytes())
 }
 
-/// The text, the number of bytes in it, and whether those were valid UTF-8. With `stream`, an incomplete character at the
-/// end is left for the next call.
+/// The text, the number of bytes in it, and whether those were valid UTF-8. With `stream`, an incomplete character at
+/// the end is left for the next call.
 fn decode<'js>(
     ctx: Ctx<'js>,
     buffer: Object<'js>,

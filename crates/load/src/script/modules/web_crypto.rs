@@ -1,5 +1,5 @@
-//! The global `crypto` of browsers. The operations of `crypto.subtle` run on threads of their own, as in k6; their promises
-//! are settled afterwards.
+//! The global `crypto` of browsers. The operations of `crypto.subtle` run on threads of their own, as in k6; their
+//! promises are settled afterwards.
 
 use rquickjs::function::{Constructor, This};
 use rquickjs::object::{Accessor, Property};

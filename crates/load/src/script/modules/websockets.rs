@@ -1,5 +1,5 @@
-//! `k6/websockets`: sockets beside everything else an iteration does. The classes are JavaScript; a task of the event loop
-//! reads and writes for each socket, and the iteration goes on until all of them are closed.
+//! `k6/websockets`: sockets beside everything else an iteration does. The classes are JavaScript; a task of the event
+//! loop reads and writes for each socket, and the iteration goes on until all of them are closed.
 
 use std::future::poll_fn;
 use std::iter;
@@ -92,8 +92,8 @@ async fn run(socket: Rc<Socket>, dial: Box<Dial>, feed: Feed) {
     feed_closed(&feed, &socket, error, close);
 }
 
-/// Reads until the end; `None` when the script has closed the connection, or the server does not answer a close frame in
-/// time.
+/// Reads until the end; `None` when the script has closed the connection, or the server does not answer a close frame
+/// in time.
 async fn read(socket: &Rc<Socket>, feed: &Feed) -> Option<End> {
     loop {
         let close_by = socket.close_by.get();

@@ -105,8 +105,8 @@ fn headers<'js>(ctx: &Ctx<'js>, head: &Head) -> Result<Object<'js>> {
     Ok(object)
 }
 
-/// Waits for the server, for so many milliseconds (for ever if negative). Returns `[event, data]`, `['end', code, error]`,
-/// or `undefined` if nothing came.
+/// Waits for the server, for so many milliseconds (for ever if negative). Returns `[event, data]`, `['end', code,
+/// error]`, or `undefined` if nothing came.
 fn next<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>, wait_ms: f64) -> Result<Value<'js>> {
     let user = User::of(&ctx);
     let socket = Handle::socket(&handle);

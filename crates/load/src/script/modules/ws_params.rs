@@ -20,8 +20,8 @@ pub(super) struct WsParams {
 }
 
 impl WsParams {
-    /// Reads the parameters. With `is_strict`, as in `k6/websockets`, unknown ones are refused and `compression` may not be
-    /// empty.
+    /// Reads the parameters. With `is_strict`, as in `k6/websockets`, unknown ones are refused and `compression` may
+    /// not be empty.
     pub(super) fn read<'js>(
         ctx: &Ctx<'js>,
         user: &User,
