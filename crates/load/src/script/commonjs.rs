@@ -16,6 +16,7 @@ const LOADED: &str = "__commonjs__";
 pub(super) fn install<'js>(ctx: &Ctx<'js>) -> Result<()> {
     let globals = ctx.globals();
     globals.prop(LOADED, Property::from(Object::new(ctx.clone())?))?;
+    let require = |ctx: Ctx<'js>, specifier: Coerced<String>| require(&ctx, &specifier.0);
     define(&globals, "require", require)
 }
 
@@ -65,8 +66,7 @@ fn load<'js>(ctx: &Ctx<'js>, name: &str, source: &Source) -> Result<Object<'js>>
     Ok(exported)
 }
 
-fn require<'js>(ctx: Ctx<'js>, specifier: Coerced<String>) -> Result<Value<'js>> {
-    let (ctx, specifier) = (&ctx, specifier.0.as_str());
+fn require<'js>(ctx: &Ctx<'js>, specifier: &str) -> Result<Value<'js>> {
     let user = User::of(ctx);
     ensure(ctx, !specifier.is_empty(), "require() can't be used with an empty specifier")?;
     let message =
