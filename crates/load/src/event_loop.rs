@@ -1,5 +1,4 @@
-//! What the virtual users of one event loop share. One loop per core, nothing shared between
-//! loops but [`Run`].
+//! State shared by the virtual users of one event loop. One loop per core; loops share nothing but [`Run`].
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,7 +11,7 @@ use crate::metrics::{Builtin, Recorder, SampleTags};
 use crate::run::Run;
 use crate::script::user::Assignment;
 
-/// Addresses kept parsed; beyond it the cache starts anew.
+/// Parsed addresses kept; one more empties the cache.
 const MAX_URLS: usize = 1024;
 
 pub(crate) struct EventLoop {
@@ -37,7 +36,7 @@ impl EventLoop {
         }
     }
 
-    /// Parses an address, or finds it parsed.
+    /// Parses an address, or returns the cached one.
     pub(crate) fn url(&self, text: &str) -> Result<Rc<Url>, RequestError> {
         let mut urls = self.urls.borrow_mut();
         if let Some(url) = urls.get(text) {
@@ -54,7 +53,7 @@ impl EventLoop {
     /// Counts iterations that could not be started.
     pub(crate) fn dropped(&self, assignment: &Assignment, count: u64) {
         let mut recorder = self.recorder.borrow_mut();
-        // No iteration, no group.
+        // Without an iteration there is no group.
         let enabled = self.run.settings().system_tags.without("group");
         let tags = SampleTags { enabled, ..assignment.sample_tags() };
         recorder.add(Builtin::DroppedIterations.id(), count as f64, &tags);

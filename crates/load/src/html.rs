@@ -1,7 +1,7 @@
-//! Pages: parsing, CSS selectors and writing, for `k6/html`.
+//! Pages for `k6/html`: parsing, CSS selectors and rendering.
 //!
-//! k6 has Go's `x/net/html` and cascadia. The parser here is html5ever, which builds the same tree; what is written and
-//! which selectors there are follows those two.
+//! k6 uses Go's `x/net/html` and cascadia. The parser here is html5ever, which builds the same tree; output and
+//! selectors follow those two.
 
 mod language;
 mod render;

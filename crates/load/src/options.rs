@@ -1,7 +1,7 @@
-//! The options of a run: what the script, the environment and the command line ask for.
+//! The options of a run.
 //!
-//! The same [`Layer`] is read from all three; later layers win (k6's order: script, environment,
-//! command line). [`Options`] is what they come to.
+//! Script, environment and command line are each read as a [`Layer`]; later layers win (k6's order: script,
+//! environment, command line). [`Options`] is the result, with all defaults filled in.
 
 mod document;
 pub(crate) mod duration;
@@ -31,33 +31,32 @@ use thiserror::Error;
 #[derive(Debug, Clone, Error, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the messages and names say it")]
 pub enum OptionsError {
-    /// k6 has it, this engine does not.
+    /// A feature of k6 that is missing here.
     #[error("{0} is not supported yet")]
     Unsupported(String),
-    /// The same, and what to do instead.
+    /// As `Unsupported`, with the alternative.
     #[error("{what} is not supported yet; {instead}")]
     Replaced { what: String, instead: &'static str },
-    /// More than one problem, each reported in a message of its own.
+    /// Several problems, each reported in a message of its own.
     #[error("{}", lines(.0))]
     Several(Vec<OptionsError>),
-    /// Neither has it.
+    /// Unknown to k6 too.
     #[error("unknown option `{0}`")]
     Unknown(String),
-    /// The value makes no sense.
     #[error("option `{option}`: {problem}")]
     Invalid {
-        /// Its name, with the scenario's before it when it belongs to one.
+        /// The option's name, after that of its scenario if it belongs to one.
         option: String,
         problem: String,
     },
 }
 
-/// One problem a line.
+/// One problem per line.
 pub(crate) fn lines(problems: &[impl ToString]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// All values, or everything that is wrong with them.
+/// All values, or all problems.
 pub(crate) fn all<T>(
     results: impl Iterator<Item = Result<T, OptionsError>>,
 ) -> Result<Vec<T>, OptionsError> {
@@ -80,7 +79,7 @@ pub(crate) fn all<T>(
 }
 
 impl OptionsError {
-    /// `instead` is empty where nothing is.
+    /// `instead` is the alternative; empty if there is none.
     pub(crate) fn unsupported(what: String, instead: &'static str) -> Self {
         if instead.is_empty() { Self::Unsupported(what) } else { Self::Replaced { what, instead } }
     }

@@ -1,7 +1,7 @@
 //! The client of `k6/experimental/redis`, for Redis and Valkey.
 //!
-//! Why not the crate `redis`, which the service uses: its connections have to be able to change threads and look names up
-//! themselves, while those of a script obey `hosts`, `blockHostnames`, `blacklistIPs` and the run's settings of TLS.
+//! Not the crate `redis`, which the service uses: its connections can move between threads and look names up, while
+//! those of a script obey `hosts`, `blockHostnames`, `blacklistIPs` and the TLS settings of the run.
 
 mod link;
 mod reply;

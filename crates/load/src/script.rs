@@ -35,5 +35,5 @@ pub(crate) use source::{Sources, normalize};
 pub(crate) use syntax::Language;
 pub use vendor::{VendorError, vendor};
 
-/// What the script of one virtual user may allocate inside QuickJS.
+/// QuickJS heap of one virtual user, at most.
 pub(crate) const MEMORY_LIMIT_BYTES: usize = 256 * 1024 * 1024;

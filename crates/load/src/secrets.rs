@@ -1,12 +1,12 @@
-//! What `k6/secrets` gives to scripts: the values of `--secret-source`, hidden in all messages.
+//! Values of `k6/secrets`: read from `--secret-source`, hidden in all messages.
 
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The source that is asked when a script names none.
+/// Source used when a script names none.
 pub(crate) const DEFAULT: &str = "default";
 
-/// Values by the name of their source and their own.
+/// Values by the name of their source, then by their own.
 #[derive(Debug, Clone, Default)]
 pub struct Secrets {
     sources: HashMap<String, HashMap<String, String>>,
@@ -21,23 +21,12 @@ pub struct SecretsError {
     problem: String,
 }
 
-/// Why a script does not get a value, in k6's words.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub(crate) enum NoSecret {
-    #[error("no secret sources are configured")]
-    Unconfigured,
-    #[error("no secret source with name {0:?} is configured")]
-    Unknown(String),
-    #[error("no value")]
-    NoValue,
-}
-
 impl Secrets {
-    /// Adds a source, `mock=NAME=VALUE,…` or `file=PATH` with a `NAME=VALUE` in each line; `name=NAME` in its list names
-    /// it, and `default` makes it the one that is asked when a script names none. One alone is that anyway.
+    /// Adds a source: `mock=NAME=VALUE,…`, or `file=PATH` with a `NAME=VALUE` per line. `name=NAME` in its list names
+    /// it, and `default` makes it the one used when a script names none, as a single source is anyway.
     ///
     /// # Errors
-    /// When it is of another kind, or cannot be read. No value is in the message.
+    /// If the kind is unknown or the source cannot be read. The message contains no value.
     pub fn add(&mut self, text: &str) -> Result<(), SecretsError> {
         let (kind, list) = text.split_once('=').unwrap_or((text, ""));
         let wrong = |problem: String| {
@@ -76,22 +65,23 @@ impl Secrets {
         }
     }
 
-    /// A value.
-    pub(crate) fn get(&self, source: &str, name: &str) -> Result<&str, NoSecret> {
+    /// Looks a value up; errors are in k6's words.
+    pub(crate) fn get(&self, source: &str, name: &str) -> Result<&str, String> {
         if self.sources.is_empty() {
-            return Err(NoSecret::Unconfigured);
+            return Err("no secret sources are configured".to_owned());
         }
         let values = match (source, &self.default) {
             (DEFAULT, Some(default)) => self.sources.get(default),
             (DEFAULT, None) if self.sources.len() == 1 => self.sources.values().next(),
             _ => self.sources.get(source),
         };
-        let values = values.ok_or_else(|| NoSecret::Unknown(source.to_owned()))?;
-        values.get(name).map(String::as_str).ok_or(NoSecret::NoValue)
+        let unknown = || format!("no secret source with name {source:?} is configured");
+        let value = values.ok_or_else(unknown)?.get(name);
+        value.map(String::as_str).ok_or_else(|| "no value".to_owned())
     }
 }
 
-/// `NAME=VALUE` each; otherwise the number of the first that is not, from 1 on.
+/// Parses `NAME=VALUE` items. The error is the number of the first malformed one, from 1.
 fn pairs<'a>(lines: impl Iterator<Item = &'a str>) -> Result<HashMap<String, String>, usize> {
     let pair = |(at, line): (usize, &str)| {
         let (name, value) = line.split_once('=').ok_or(at + 1)?;
@@ -116,14 +106,17 @@ mod tests {
         let two = secrets(&["mock=default,cool=1", "mock=name=b,cool=2"]).unwrap();
         assert_eq!((two.get(DEFAULT, "cool"), two.get("b", "cool")), (Ok("1"), Ok("2")));
         let none = secrets(&["mock=name=a,c=1", "mock=name=b,c=2"]).unwrap();
-        assert_eq!(none.get(DEFAULT, "c"), Err(NoSecret::Unknown(DEFAULT.to_owned())));
+        let unknown = "no secret source with name \"default\" is configured";
+        assert_eq!(none.get(DEFAULT, "c"), Err(unknown.to_owned()));
     }
 
     #[test]
-    fn what_is_not_there_is_told() {
-        assert_eq!(Secrets::default().get(DEFAULT, "a"), Err(NoSecret::Unconfigured));
-        assert_eq!(secrets(&["mock=a=1"]).unwrap().get(DEFAULT, "b"), Err(NoSecret::NoValue));
-        for (sources, told) in [
+    fn missing_values_and_wrong_sources_are_reported() {
+        let none = Secrets::default().get(DEFAULT, "a").map(str::to_owned);
+        assert_eq!(none, Err("no secret sources are configured".to_owned()));
+        let one = secrets(&["mock=a=1"]).unwrap();
+        assert_eq!(one.get(DEFAULT, "b"), Err("no value".to_owned()));
+        for (sources, expected) in [
             (&["mock=a"][..], "value 1 is not NAME=VALUE"),
             (&["url=x"], "only `file` and `mock`"),
             (&[""], "KIND="),
@@ -132,7 +125,7 @@ mod tests {
             (&["mock=default,a=1", "mock=name=b,default,a=2"], "another default"),
         ] {
             let error = secrets(sources).unwrap_err().to_string();
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
     }
 
@@ -141,9 +134,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "cool=a b\nelse=c=d").unwrap();
         let secrets = secrets(&[&format!("file={}", file.path().display())]).unwrap();
-        assert_eq!(
-            (secrets.get(DEFAULT, "cool"), secrets.get(DEFAULT, "else")),
-            (Ok("a b"), Ok("c=d"))
-        );
+        assert_eq!(secrets.get(DEFAULT, "cool"), Ok("a b"));
+        assert_eq!(secrets.get(DEFAULT, "else"), Ok("c=d"));
     }
 }

@@ -1,5 +1,5 @@
 //! The operations of `crypto.subtle`, on bytes. Keys are raw bytes, or DER: PKCS #8 for private keys, SPKI for public
-//! ones. What is asked for by which name is in `script/modules/subtle.js`.
+//! ones. The operation names are used by `script/modules/subtle.js`.
 
 /// Runs `$body` with `$name` for a type.
 macro_rules! with_type {
@@ -19,16 +19,16 @@ mod tests;
 
 pub(crate) use hash::Hash;
 
-/// Most bytes that are made at once: of a key, or derived from one.
+/// Size limit of generated keys and derived bits.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Most rounds of PBKDF2, some seconds: a thread that computes cannot be stopped.
+/// Limit of PBKDF2 rounds, some seconds: a computing thread cannot be stopped.
 const MAX_ROUNDS: usize = 10_000_000;
 
-/// What an operation works on; each uses what it needs.
+/// Arguments of all operations; each uses those it needs.
 #[derive(Debug, Default)]
 pub(crate) struct Arguments {
-    /// Of a mode, scheme or curve.
+    /// Name of a mode, scheme or curve.
     pub(crate) name: String,
     pub(crate) hash: Option<Hash>,
     pub(crate) key: Vec<u8>,
@@ -37,14 +37,13 @@ pub(crate) struct Arguments {
     pub(crate) other: Vec<u8>,
     /// Additional authenticated data.
     pub(crate) extra: Vec<u8>,
-    /// Breakdown of a key, from a JSON Web Key.
+    /// Components of a key, from a JSON Web Key.
     pub(crate) parts: Vec<Vec<u8>>,
     /// Bits, bytes or rounds.
     pub(crate) number: usize,
     pub(crate) length: usize,
 }
 
-/// What an operation gives.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CryptoResult {
     Bytes(Vec<Vec<u8>>),
@@ -57,7 +56,6 @@ impl From<Vec<u8>> for CryptoResult {
     }
 }
 
-/// Why there is no outcome.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("the key is not valid")]
@@ -68,7 +66,7 @@ pub(crate) enum Failure {
     Data,
 }
 
-/// Runs the operation of this name. Some take a while: not for an event loop.
+/// Runs an operation. Some take a while: not for an event loop.
 pub(crate) fn run(operation: &str, arguments: &Arguments) -> Result<CryptoResult, Failure> {
     let hash = || arguments.hash.ok_or(Failure::Parameters);
     match operation {

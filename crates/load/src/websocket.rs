@@ -1,9 +1,9 @@
 //! WebSocket (RFC 6455) with `permessage-deflate` (RFC 7692), as a client.
 //!
-//! Written here and not taken from a crate: k6 uses gorilla/websocket, whose fragments, close codes and messages scripts
-//! see; streams come from the engine's own connector; and an idle socket must hold no buffers, because a virtual
-//! user may have several. Everything a server can send is bounded: control frames by the protocol, messages by
-//! [`MAX_MESSAGE_BYTES`], answers to pings by what the server reads.
+//! Not a crate: scripts see the fragments, close codes and messages of gorilla/websocket, which k6 uses; streams come
+//! from the engine's own connector; and an idle socket must hold no buffers, because a virtual user may have several.
+//! All input is bounded: control frames by the protocol, messages by [`MAX_MESSAGE_BYTES`], answers to pings by what
+//! the server reads.
 
 mod connection;
 mod deflate;
@@ -16,5 +16,5 @@ pub(crate) use connection::Connection;
 pub(crate) use dial::{Dial, DialError, Opened};
 pub(crate) use frame::{End, Incoming, Opcode};
 
-/// Largest message that is taken, once decompressed.
+/// Size limit of a received message, once decompressed.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;

@@ -1,4 +1,4 @@
-//! Which selectors there are: names in lower case, cascadia's pseudo-classes, no namespaces and no pseudo-elements.
+//! The selector language: names in lower case, cascadia's pseudo-classes, no namespaces and no pseudo-elements.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -13,7 +13,6 @@ use super::select::Selector;
 
 type ParseError = cssparser::ParseError<SelectorParseErrorKind>;
 
-/// The selectors there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Language;
 
@@ -54,7 +53,7 @@ impl<'i> Parser<'i> for Language {
     ) -> Result<PseudoClass, ParseError> {
         let list = |arguments: &mut Input<'i>| {
             SelectorList::parse(self, arguments, ParseRelative::No)
-                .map(|list| Box::new(Selector::from(list)))
+                .map(|list| Box::new(Selector(list)))
         };
         let text = |arguments: &mut Input<'i>| -> Result<String, ParseError> {
             Ok(arguments.expect_ident_or_string()?.to_lowercase())
@@ -98,7 +97,7 @@ impl ToCss for Text {
 
 impl PrecomputedHash for Text {
     fn precomputed_hash(&self) -> u32 {
-        0 // Only for a filter of ancestors, which is not used.
+        0 // Used by a filter of ancestors only, which is disabled.
     }
 }
 
@@ -142,7 +141,7 @@ pub(super) enum PseudoClass {
     Lang(String),
     Has(Box<Selector>),
     HasChild(Box<Selector>),
-    /// Of a page that is shown.
+    /// Never matches: applies only to a displayed page.
     Never,
 }
 
@@ -162,7 +161,6 @@ impl selectors::parser::NonTSPseudoClass for PseudoClass {
     }
 }
 
-/// There are none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PseudoElement {}
 

@@ -7,14 +7,14 @@ const VOID: [&str; 15] = [
     "source", "track", "wbr",
 ];
 
-/// Elements whose text is written as it is.
+/// Elements whose text is written without escapes.
 const LITERAL: [&str; 8] =
     ["iframe", "noembed", "noframes", "noscript", "plaintext", "script", "style", "xmp"];
 
 impl Document {
     pub(crate) fn inner_html(&self, at: usize) -> String {
         let mut html = String::new();
-        // Elements that are not closed yet: where they end, and their index.
+        // Open elements: their end and their index.
         let mut open: Vec<(usize, usize)> = Vec::new();
         let end = self.nodes[at].end;
         for inner in at + 1..=end {
@@ -34,7 +34,7 @@ impl Document {
                     comment(&mut html, text);
                     html.push_str("-->");
                 }
-                // As goquery does, which writes each child by itself: those of the node are never literal.
+                // As in goquery, which writes each child by itself: text directly in the node is always escaped.
                 Data::Text(text) => {
                     let around = node.parent.filter(|parent| *parent != at);
                     match around.and_then(|parent| self.element(parent)) {
@@ -51,7 +51,7 @@ impl Document {
                     }
                     html.push('>');
                     open.push((node.end, inner));
-                    // A line end there would be lost when it is read again.
+                    // A line end at the start would be lost when the text is parsed again.
                     if matches!(name, "pre" | "listing" | "textarea")
                         && inner + 1 < node.end
                         && matches!(&self.nodes[inner + 1].data, Data::Text(text) if text.starts_with('\n'))

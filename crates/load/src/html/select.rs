@@ -1,4 +1,4 @@
-//! CSS selectors, those of cascadia: k6 takes any other for one that nothing matches.
+//! CSS selectors of cascadia. As in k6, any other selector matches nothing.
 
 use std::fmt;
 
@@ -18,20 +18,14 @@ use super::language::{Language, Name, PseudoClass, PseudoElement, Text};
 use super::tree::{Data, Document, Element};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Selector(SelectorList<Language>);
+pub(crate) struct Selector(pub(super) SelectorList<Language>);
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SelectorError {
-    /// It is none in k6 either.
+    /// Invalid in k6 too.
     Invalid,
-    /// k6 has it and this engine has not.
+    /// A feature of cascadia that is missing here.
     Unsupported(&'static str),
-}
-
-impl From<SelectorList<Language>> for Selector {
-    fn from(list: SelectorList<Language>) -> Self {
-        Self(list)
-    }
 }
 
 impl Selector {
@@ -41,7 +35,7 @@ impl Selector {
             list.map(Self)
         };
         parse(text).or_else(|_| parse(&without_unequal(text))).map_err(|_| {
-            // What the parser refuses and cascadia does not.
+            // Selectors of cascadia that the parser refuses.
             let lower = text.to_ascii_lowercase();
             let known = [":matches(", ":matchesown(", "#="];
             known
@@ -51,7 +45,7 @@ impl Selector {
         })
     }
 
-    /// Those of the nodes that match.
+    /// The nodes among `nodes` that match.
     pub(crate) fn filter(
         &self,
         document: &Document,
@@ -75,7 +69,7 @@ impl Selector {
     }
 }
 
-/// The text with `[name!=value]` as `:not([name=value])`.
+/// Replaces `[name!=value]` by `:not([name=value])`.
 fn without_unequal(text: &str) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut rest = text;
@@ -96,7 +90,7 @@ fn without_unequal(text: &str) -> String {
     parts.concat() + rest
 }
 
-/// An element as the matcher sees it.
+/// An element during matching.
 #[derive(Clone)]
 struct Candidate<'d> {
     document: &'d Document,
@@ -111,22 +105,21 @@ impl fmt::Debug for Candidate<'_> {
 
 impl Candidate<'_> {
     fn at(&self, at: usize) -> Option<Self> {
-        self.element_at(at).map(|_| Self { document: self.document, at })
+        self.document.element(at).map(|_| Self { document: self.document, at })
     }
 
-    fn element_at(&self, at: usize) -> Option<&Element> {
-        self.document.element(at)
+    fn element(&self) -> Option<&Element> {
+        self.document.element(self.at)
     }
 
     fn attribute(&self, name: &str) -> Option<&str> {
-        self.element_at(self.at)?.attribute(name)
+        self.element()?.attribute(name)
     }
 
     fn name(&self) -> &str {
-        self.element_at(self.at).map_or("", |element| &element.name.local)
+        self.element().map_or("", |element| &element.name.local)
     }
 
-    /// The text that is directly in it.
     fn own_text(&self) -> String {
         let texts =
             self.document.children(self.at).filter_map(|at| match &self.document.nodes[at].data {
@@ -136,7 +129,7 @@ impl Candidate<'_> {
         texts.collect()
     }
 
-    /// Whether it is in a disabled fieldset, and not in the first legend of it.
+    /// True inside a disabled fieldset, except in its first legend.
     fn is_in_disabled_fieldset(&self) -> bool {
         let mut inside = self.clone();
         while let Some(parent) = inside.parent_element() {
@@ -156,7 +149,7 @@ impl Candidate<'_> {
         std::iter::successors(self.prev_sibling_element(), Self::prev_sibling_element)
     }
 
-    /// Whether it, or else an element it is in, is declared to be in this language.
+    /// True if it or an element around it is declared to be in this language.
     fn is_in_language(&self, wanted: &str) -> bool {
         let parents = std::iter::successors(Some(self.clone()), Self::parent_element);
         parents.into_iter().any(|place| {
@@ -172,7 +165,7 @@ impl Candidate<'_> {
         }
     }
 
-    /// `None` for what is never disabled.
+    /// `None` for elements that are never disabled.
     fn disabled(&self) -> Option<bool> {
         let says_so = self.attribute("disabled").is_some();
         match self.name() {
@@ -221,7 +214,7 @@ impl selectors::Element for Candidate<'_> {
         self.document.children(self.at).find_map(|at| self.at(at))
     }
 
-    /// Names are compared in lower case in any case, and values as they are, `type` too.
+    /// `false` makes names and values, also of `type`, compared as they are. Names are in lower case already.
     fn is_html_element_in_html_document(&self) -> bool {
         false
     }
@@ -231,7 +224,7 @@ impl selectors::Element for Candidate<'_> {
     }
 
     fn has_namespace(&self, namespace: &Namespace) -> bool {
-        self.element_at(self.at).is_some_and(|element| element.name.ns == *namespace)
+        self.element().is_some_and(|element| element.name.ns == *namespace)
     }
 
     fn is_same_type(&self, other: &Self) -> bool {
@@ -244,7 +237,7 @@ impl selectors::Element for Candidate<'_> {
         name: &Name,
         operation: &AttrSelectorOperation<&Text>,
     ) -> bool {
-        let attributes = self.element_at(self.at).map_or(&[][..], |element| &element.attributes);
+        let attributes = self.element().map_or(&[][..], |element| &element.attributes);
         attributes.iter().any(|attribute| {
             *attribute.name.local == *name.0 && operation.eval_str(&attribute.value)
         })
@@ -305,7 +298,7 @@ impl selectors::Element for Candidate<'_> {
         false
     }
 
-    // Nothing of the following is in a page that was only parsed.
+    // The following features do not occur in parsed pages.
 
     fn parent_node_is_shadow_root(&self) -> bool {
         false

@@ -12,7 +12,7 @@ fn found(document: &Document, selector: &str) -> Vec<String> {
 }
 
 #[test]
-fn nodes_know_their_places() {
+fn nodes_are_linked_in_document_order() {
     let document = parse("<p>a<b>b</b>c</p><!-- d --><p>e");
     let p = Selector::parse("p").unwrap().filter(&document, 0..document.nodes.len());
     let texts: Vec<_> = document.children(p[0]).map(|at| document.text(at)).collect();
@@ -27,17 +27,18 @@ fn nodes_know_their_places() {
 
 #[test]
 fn nodes_that_the_parser_moves_are_where_they_belong() {
-    let document = parse("<table>x<p>y<tr><td>z</table>");
-    assert_eq!(
-        document.inner_html(0),
-        "<html><head></head><body>x<p>y</p><table><tbody><tr><td>z</td></tr></tbody></table></body></html>"
-    );
-    let document = parse("<b>1<p>2</b>3</p><template><i>4</i></template>");
-    assert_eq!(
-        document.inner_html(0),
-        "<html><head></head><body><b>1</b><p><b>2</b>3</p><template><i>4</i></template></body></html>"
-    );
-    assert_eq!(found(&document, "template i"), ["4"]);
+    let nested = "<b>1<p>2</b>3</p><template><i>4</i></template>";
+    for (page, body) in [
+        (
+            "<table>x<p>y<tr><td>z</table>",
+            "x<p>y</p><table><tbody><tr><td>z</td></tr></tbody></table>",
+        ),
+        (nested, "<b>1</b><p><b>2</b>3</p><template><i>4</i></template>"),
+    ] {
+        let html = format!("<html><head></head><body>{body}</body></html>");
+        assert_eq!(parse(page).inner_html(0), html);
+    }
+    assert_eq!(found(&parse(nested), "template i"), ["4"]);
 }
 
 #[test]
@@ -57,7 +58,7 @@ fn a_page_that_was_made_to_exhaust_its_reader_is_refused() {
 }
 
 #[test]
-fn what_a_selector_is_not_is_told_from_what_is_missing() {
+fn invalid_and_unsupported_selectors_are_distinguished() {
     for invalid in ["", "[", "p:unknown", ">p", "li:is(a)", "p:not(", "[a!=b", "a[b!='c"] {
         assert_eq!(Selector::parse(invalid), Err(SelectorError::Invalid), "{invalid}");
     }
@@ -92,7 +93,7 @@ proptest! {
         if let Ok(selector) = Selector::parse(&selector) {
             selector.filter(&document, 0..document.nodes.len());
         }
-        // What was written is read as the same page.
+        // Rendered pages are parsed to the same page.
         let written = document.inner_html(0);
         let again = parse(&written).inner_html(0);
         prop_assert!(!written.contains("<p") || again.len() < 4 * written.len() + 1000);

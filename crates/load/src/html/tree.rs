@@ -1,4 +1,4 @@
-//! A parsed page, its nodes in the order of the text.
+//! A parsed page, its nodes in document order.
 
 use std::cell::{Cell, Ref, RefCell};
 
@@ -6,18 +6,17 @@ use html5ever::tendril::{StrTendril, TendrilSink};
 use html5ever::tree_builder::{ElementFlags, NodeOrText, QuirksMode, TreeBuilderOpts, TreeSink};
 use html5ever::{Attribute, ParseOpts, QualName};
 
-/// How many elements may be in each other, as in Go: the time to read a page grows with its square.
+/// Depth limit of elements, as in Go: the time to parse a page grows with its square.
 const MAX_DEPTH: usize = 512;
 
-/// The page is read in parts of this size, and given up after one in which it came to be too much.
+/// Parts in which a page is parsed: the limits are checked after each.
 const PART_BYTES: usize = 4 << 10;
 
-/// Why a page is not read.
+/// Limit exceeded by a page.
 #[derive(Debug, thiserror::Error)]
 #[error("html: {0}")]
 pub(crate) struct TooMuch(&'static str);
 
-/// What a node is.
 pub(crate) enum Data {
     Document,
     Doctype { name: StrTendril, public: StrTendril, system: StrTendril },
@@ -32,7 +31,7 @@ pub(crate) struct Element {
 }
 
 impl Element {
-    /// The value of the first attribute of this name, whatever its namespace.
+    /// The value of the first attribute of this name in any namespace.
     pub(crate) fn attribute(&self, name: &str) -> Option<&str> {
         let found = self.attributes.iter().find(|attribute| &*attribute.name.local == name);
         found.map(|attribute| &*attribute.value)
@@ -43,17 +42,17 @@ pub(crate) struct Node {
     pub(crate) data: Data,
     pub(crate) parent: Option<usize>,
     pub(crate) previous: Option<usize>,
-    /// Index of the first node behind this one and all that is in it.
+    /// Index of the first node after this one and its descendants.
     pub(crate) end: usize,
 }
 
-/// A page. Nodes are in preorder, the document itself first: what is in a node follows it up to its `end`.
+/// A page. Nodes are in preorder, the document itself first: the descendants of a node follow it up to its `end`.
 pub(crate) struct Document {
     pub(crate) nodes: Vec<Node>,
 }
 
 impl Document {
-    /// The page that a browser with scripts would make of the text.
+    /// Parses a page as a browser with scripts does.
     pub(crate) fn parse(html: &str) -> Result<Self, TooMuch> {
         let options = ParseOpts {
             tree_builder: TreeBuilderOpts { scripting_enabled: true, ..Default::default() },
@@ -79,20 +78,19 @@ impl Document {
         }
     }
 
-    /// The nodes directly in this one.
     pub(crate) fn children(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
         let end = self.nodes[at].end;
         let inside = move |child: usize| (child < end).then_some(child);
         std::iter::successors(inside(at + 1), move |child| inside(self.nodes[*child].end))
     }
 
-    /// The next node with the same parent.
+    /// The next sibling.
     pub(crate) fn next(&self, at: usize) -> Option<usize> {
         let next = self.nodes[at].end;
         self.nodes[at].parent.filter(|parent| next < self.nodes[*parent].end).map(|_| next)
     }
 
-    /// The text of a node and of all that is in it.
+    /// The text of a node and its descendants.
     pub(crate) fn text(&self, at: usize) -> String {
         let texts = self.nodes[at..self.nodes[at].end].iter().filter_map(|node| match &node.data {
             Data::Text(text) => Some(&**text),
@@ -102,14 +100,14 @@ impl Document {
     }
 }
 
-/// Elements that the parser opens again where they were not closed.
+/// Elements that the parser reopens where they were not closed.
 const FORMATTING: [&str; 14] = [
     "a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u",
 ];
 
 const NONE: usize = usize::MAX;
 
-/// A node while the page is being parsed and nodes move.
+/// A node during parsing, when nodes move.
 struct Growing {
     data: Data,
     is_annotation_point: bool,
@@ -129,7 +127,7 @@ impl Growing {
     }
 }
 
-/// What html5ever builds the page with.
+/// Builds the page for html5ever.
 struct Builder {
     nodes: RefCell<Vec<Growing>>,
     max_nodes: usize,
@@ -139,7 +137,7 @@ struct Builder {
 impl Builder {
     fn new(bytes: usize) -> Self {
         let nodes = RefCell::new(vec![Growing::new(Data::Document)]);
-        // An element that was not closed can be made again for each of a few bytes.
+        // An unclosed element can be made again for every few bytes.
         let max_nodes = 1000 + 2 * bytes;
         Self { nodes, max_nodes, too_much: Cell::new(None) }
     }
@@ -153,10 +151,10 @@ impl Builder {
         nodes.len() - 1
     }
 
-    /// Puts a node without parent into `parent`, before `next` or at the end.
+    /// Inserts a node without parent into `parent`, before `next` or at the end.
     fn attach(&self, parent: usize, next: usize, child: usize) {
         let nodes = &mut *self.nodes.borrow_mut();
-        let previous = if next == NONE { nodes[parent].last } else { nodes[next].previous };
+        let previous = last_before(nodes, parent, next);
         (nodes[child].parent, nodes[child].previous, nodes[child].next) = (parent, previous, next);
         nodes[child].depth = nodes[parent].depth + 1;
         if nodes[child].depth > MAX_DEPTH && matches!(nodes[child].data, Data::Element(_)) {
@@ -197,10 +195,7 @@ impl Builder {
             }
             NodeOrText::AppendText(text) => text,
         };
-        let before = {
-            let nodes = self.nodes.borrow();
-            if next == NONE { nodes[parent].last } else { nodes[next].previous }
-        };
+        let before = last_before(&self.nodes.borrow(), parent, next);
         if before != NONE
             && let Data::Text(known) = &mut self.nodes.borrow_mut()[before].data
         {
@@ -212,6 +207,11 @@ impl Builder {
     }
 }
 
+/// The child of `parent` before `next`, or the last one.
+fn last_before(nodes: &[Growing], parent: usize, next: usize) -> usize {
+    if next == NONE { nodes[parent].last } else { nodes[next].previous }
+}
+
 impl TreeSink for Builder {
     type Handle = usize;
     type Output = Document;
@@ -220,7 +220,7 @@ impl TreeSink for Builder {
     fn finish(self) -> Document {
         let mut growing = self.nodes.into_inner();
         let mut nodes: Vec<Node> = Vec::with_capacity(growing.len());
-        // Where each node that is not closed yet is now, and the node after it.
+        // Open nodes: their new index, and the old one of the node after them.
         let mut open: Vec<(usize, usize)> = Vec::new();
         let (mut coming, mut previous) = (0, None);
         loop {
@@ -260,7 +260,7 @@ impl TreeSink for Builder {
         flags: ElementFlags,
     ) -> usize {
         let mut attributes = attributes;
-        // Go has them sorted in these, and so has what it writes.
+        // As in Go, whose sorted attributes show in its output.
         if name.ns == html5ever::ns!(html) && FORMATTING.contains(&&*name.local) {
             attributes.sort_by(|one, other| one.name.local.cmp(&other.name.local));
         }
@@ -300,7 +300,7 @@ impl TreeSink for Builder {
         self.attach(0, NONE, doctype);
     }
 
-    /// As in Go, what is in a template is in the page.
+    /// As in Go, the contents of a template belong to the page.
     fn get_template_contents(&self, target: &usize) -> usize {
         *target
     }

@@ -1,4 +1,4 @@
-//! The options as `exec.test.options` shows them: k6's names, everything that holds filled in.
+//! The options as shown by `exec.test.options`: k6's names, with all values filled in.
 
 use serde_json::{Map, Value, json};
 
@@ -16,12 +16,10 @@ pub(crate) fn document(options: &Options) -> Value {
             (one.metric.clone(), json!(sources))
         })
         .collect();
-    let tags: Map<String, Value> =
-        options.tags.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
     json!({
         "scenarios": scenarios,
         "thresholds": thresholds,
-        "tags": tags,
+        "tags": pairs(&options.tags),
         "setupTimeout": text(options.setup_timeout),
         "teardownTimeout": text(options.teardown_timeout),
         "minIterationDuration": text(options.min_iteration_duration),
@@ -45,10 +43,11 @@ fn stages(stages: &[Stage]) -> Value {
     stages.iter().map(stage).collect()
 }
 
+fn pairs(pairs: &[(String, String)]) -> Value {
+    pairs.iter().map(|(key, value)| (key.clone(), json!(value))).collect()
+}
+
 fn scenario(scenario: &Scenario) -> Value {
-    let pairs = |pairs: &[(String, String)]| -> Value {
-        pairs.iter().map(|(key, value)| (key.clone(), json!(value))).collect()
-    };
     let own = match &scenario.executor {
         ExecutorConfig::ConstantVus { vus, duration } => {
             json!({ "vus": vus, "duration": text(*duration) })

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// A text that is no duration.
+/// Error of parsing a duration.
 #[derive(Debug, Clone, Error, PartialEq, Eq)]
 #[error(
     "invalid duration `{0}`: a number with a unit is expected, such as `30s`, `1m30s` or `500ms`"
@@ -48,8 +48,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     if total > LONGEST { Err(error()) } else { Ok(total) }
 }
 
-/// A decimal number times a unit. Whole and fractional part apart, so that `1.001s` is exactly
-/// 1,001 ms.
+/// A decimal number times a unit. Whole and fractional part are multiplied apart, so that `1.001s` is exactly 1,001 ms.
 fn multiply(number: &str, nanos: u64) -> Option<Duration> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() {
@@ -64,23 +63,17 @@ fn multiply(number: &str, nanos: u64) -> Option<Duration> {
 
 /// Writes a duration as Go does: `1m30s`, `2s`, `500ms`, `0s`.
 pub(crate) fn format_duration(duration: Duration) -> String {
-    let nanos = duration.as_nanos();
     // Nine decimals are nanoseconds.
     let fraction = |value: f64| {
         let text = format!("{value:.9}");
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
     };
-    if nanos == 0 {
-        return "0s".to_owned();
-    }
-    if nanos < 1_000 {
-        return format!("{nanos}ns");
-    }
-    if nanos < 1_000_000 {
-        return format!("{}µs", fraction(nanos as f64 / 1e3));
-    }
-    if nanos < 1_000_000_000 {
-        return format!("{}ms", fraction(nanos as f64 / 1e6));
+    match duration.as_nanos() {
+        0 => return "0s".to_owned(),
+        nanos @ ..1_000 => return format!("{nanos}ns"),
+        nanos @ ..1_000_000 => return format!("{}µs", fraction(nanos as f64 / 1e3)),
+        nanos @ ..1_000_000_000 => return format!("{}ms", fraction(nanos as f64 / 1e6)),
+        _ => {}
     }
     let (hours, minutes) = (duration.as_secs() / 3600, duration.as_secs() / 60 % 60);
     let seconds = (duration - Duration::from_secs(duration.as_secs() / 60 * 60)).as_secs_f64();
@@ -118,7 +111,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_can_be_read(milliseconds in 0u64..10_000_000_000) {
+        fn written_durations_can_be_read(milliseconds in 0u64..10_000_000_000) {
             let duration = Duration::from_millis(milliseconds);
             prop_assert_eq!(parse_duration(&format_duration(duration)), Ok(duration));
         }

@@ -1,19 +1,19 @@
-//! Reading k6's environment variables. One sets an option or is refused by its name. Those left out
-//! change nothing in a run here: colours, the cloud, the browser, extensions, settings of outputs and of
-//! k6's own work. Names that k6 does not know mean nothing to it either, and may be a script's own.
+//! k6's environment variables. Each sets an option or is refused by its name. Variables left out here have no effect:
+//! those for colours, the cloud, the browser, extensions, settings of outputs and k6's internals. Names unknown to k6
+//! are ignored, because they may be a script's own.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::layer::OPTIONS;
-use super::script::{Result, read_option};
+use super::script::{Result, pairs, read_option};
 use super::{Layer, OptionsError, all};
 use crate::http::Proxies;
 
-/// What to do instead of variables whose option exists.
+/// The alternative to variables whose option exists.
 const OPTION: &str = "the script's options and --config have it";
 
-/// Variables of k6 that this engine would have to obey and does not, and what to do instead. k6 itself ignores
-/// K6_HOSTS, K6_THRESHOLDS and K6_TLS_VERSION, but a user who sets them expects an effect: the options exist.
+/// Variables of k6 that are not supported, and the alternative. k6 itself ignores K6_HOSTS, K6_THRESHOLDS and
+/// K6_TLS_VERSION, but a user who sets them expects an effect: the options exist.
 const MISSING: &[(&str, &str)] = &[
     ("K6_EXIT_ON_RUNNING", ""),
     ("K6_HOSTS", OPTION),
@@ -30,7 +30,7 @@ const MISSING: &[(&str, &str)] = &[
     ("K6_WEB_DASHBOARD", "--html FILE writes everything measured as one page"),
 ];
 
-/// Values of missing variables that ask for what is so anyway.
+/// True for values of unsupported variables that ask for the default.
 fn changes_nothing(name: &str, value: &str) -> bool {
     match name {
         "K6_TYPE" => value == "js",
@@ -48,7 +48,7 @@ impl Layer {
     /// Reads the environment variables k6 reads (`K6_VUS`, `K6_DURATION`, …).
     ///
     /// # Errors
-    /// For a value that cannot be used, or a variable of something that is missing here.
+    /// For a value that cannot be used, or a variable that is not supported.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let variable = |name: &str| variable(name).filter(|text| !text.is_empty());
         let mut layer = Self::default();
@@ -73,29 +73,20 @@ impl Layer {
         Ok(layer)
     }
 
-    /// Sets the option of this name (`batchPerHost`, `dns`, …) from the text that k6's variable or flag for it has.
+    /// Sets an option by name (`batchPerHost`, `dns`, …) from the text of k6's variable or flag for it.
     ///
     /// # Errors
-    /// For a name or a value that cannot be used.
+    /// For an unknown name or a value that cannot be used.
     pub fn set(&mut self, option: &str, text: &str) -> Result<()> {
         read_option(self, option, &value(option, text)?)
     }
 }
 
-/// The text of an environment variable in the form the option has in a script.
+/// The text of a variable in the form the option has in a script.
 fn value(option: &str, text: &str) -> Result<Value> {
+    let is_switch = Layer::default().read(option, &Value::Bool(true)).is_ok_and(|known| known);
     Ok(match option {
-        "vus" | "maxRedirects" | "iterations" | "batch" | "batchPerHost" | "rps" => {
-            text.parse::<u64>().map_or_else(|_| Value::from(text), Value::from)
-        }
-        "noConnectionReuse"
-        | "noVUConnectionReuse"
-        | "discardResponseBodies"
-        | "throw"
-        | "noSetup"
-        | "noTeardown"
-        | "noCookiesReset"
-        | "insecureSkipTLSVerify" => match text {
+        _ if is_switch => match text {
             "1" | "t" | "true" | "TRUE" => Value::from(true),
             "0" | "f" | "false" | "FALSE" => Value::from(false),
             _ => Value::from(text),
@@ -106,15 +97,11 @@ fn value(option: &str, text: &str) -> Result<Value> {
     })
 }
 
-/// `name:value,name:value`.
+/// Parses `name:value,name:value`.
 fn tags(text: &str) -> Result<Value> {
-    let pair = |pair: &str| {
-        let (name, value) = pair.split_once(':')?;
-        Some((name.to_owned(), Value::from(value)))
-    };
-    let tags: Option<Map<String, Value>> = text.split(',').map(pair).collect();
     let wrong = || OptionsError::invalid("tags", format!("`{text}` is not NAME:VALUE,NAME:VALUE"));
-    tags.map(Value::Object).ok_or_else(wrong)
+    let tags = pairs(text, ':').ok_or_else(wrong)?;
+    Ok(tags.into_iter().map(|(name, value)| (name, Value::from(value))).collect())
 }
 
 #[cfg(test)]
@@ -152,11 +139,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_refused_by_the_name_of_its_variable() {
+    fn unsupported_variables_are_refused_by_name() {
         for (name, instead) in MISSING {
-            let told = format!("the environment variable `{name}` is not supported yet");
-            let said = one(name, "1").unwrap_err().to_string();
-            assert!(said.starts_with(&told) && said.ends_with(instead), "{said}");
+            let expected = format!("the environment variable `{name}` is not supported yet");
+            let error = one(name, "1").unwrap_err().to_string();
+            assert!(error.starts_with(&expected) && error.ends_with(instead), "{error}");
             assert_eq!(one(name, ""), Ok(Layer::default()));
         }
         for (name, value) in
@@ -167,20 +154,20 @@ mod tests {
     }
 
     #[test]
-    fn every_wrong_variable_is_told() {
+    fn every_wrong_variable_is_reported() {
         let variable = |name: &str| match name {
             "K6_VUS" | "K6_HOSTS" | "K6_TLSAUTH" | "K6_DURATION" => Some("many".to_owned()),
             _ => None,
         };
-        let told = Layer::from_environment(variable).unwrap_err().to_string();
+        let error = Layer::from_environment(variable).unwrap_err().to_string();
         for name in ["K6_VUS", "K6_HOSTS", "K6_TLSAUTH", "K6_DURATION"] {
-            assert!(told.lines().any(|line| line.contains(name)), "{told}");
+            assert!(error.lines().any(|line| line.contains(name)), "{error}");
         }
-        assert_eq!(told.lines().count(), 4, "{told}");
+        assert_eq!(error.lines().count(), 4, "{error}");
     }
 
-    /// All of them, after `envconfig` in k6 1.8.1 and what its commands look up themselves; without those that are no
-    /// options but flags, such as `K6_OUT`: they are read with the flag.
+    /// All of them, after `envconfig` in k6 1.8.1 and the look-ups of its commands; without variables of flags that
+    /// are no options, such as `K6_OUT`, which are read with the flag.
     #[test]
     fn every_option_of_k6_that_a_variable_sets_is_known() {
         for name in "BATCH BATCH_PER_HOST BLACKLIST_IPS BLOCK_HOSTNAMES \

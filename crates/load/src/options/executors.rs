@@ -1,4 +1,4 @@
-//! Reading `scenarios`: the fields all executors share, and those of each.
+//! Reading of `scenarios`: the fields shared by all executors, and those of each.
 
 use std::time::Duration;
 
@@ -10,21 +10,20 @@ use super::script::{
 };
 use super::{ExecutorConfig, OptionsError, Scenario, Stage, VuPool, all};
 
-/// Executors k6 has and this engine does not, and what to do instead.
+/// Executors of k6 that are missing here, and the alternative.
 const MISSING_EXECUTORS: &[(&str, &str)] =
     &[("externally-controlled", "the stages of `ramping-vus` change the load by the clock")];
 
 /// k6's default of `timeUnit`.
 const DEFAULT_TIME_UNIT: Duration = Duration::from_secs(1);
 
-/// All fields, whichever executor has them.
+/// All fields of all executors.
 const FIELDS: &[&str] = &[
     "duration", "env", "exec", "executor", "gracefulRampDown", "gracefulStop", "iterations",
     "maxDuration", "maxVUs", "options", "preAllocatedVUs", "rate", "stages", "startRate",
     "startTime", "startVUs", "tags", "timeUnit", "vus",
 ];
 
-/// The scenarios by name, in the order given.
 pub(super) fn scenarios(value: &Value) -> Result<Vec<Scenario>> {
     all(object("scenarios", value)?.iter().map(|(name, value)| scenario(name, value)))
 }
@@ -68,7 +67,7 @@ impl Fields<'_> {
         Ok(VuPool { pre_allocated_vus, max_vus })
     }
 
-    /// The executor's own settings, and the names of their fields.
+    /// Reads the executor's own settings; also returns the names of their fields.
     fn executor(&self, executor: &str, scenario: &str) -> Result<(ExecutorConfig, &[&str])> {
         Ok(match executor {
             "constant-vus" => {
@@ -158,7 +157,7 @@ fn scenario(name: &str, value: &Value) -> Result<Scenario> {
             "exec" => scenario.exec = text(&key, value)?.to_owned(),
             "env" => scenario.env = texts(&key, value)?,
             "tags" => scenario.tags = texts(&key, value)?,
-            // Of a browser; without one there is nothing to set.
+            // Options of a browser: without one, none can be set.
             "options" if value.as_object().is_some_and(Map::is_empty) => {}
             "options" => return Err(OptionsError::Unsupported(format!("option `{key}`"))),
             field if own.contains(&field) => {}
@@ -168,7 +167,7 @@ fn scenario(name: &str, value: &Value) -> Result<Scenario> {
     Ok(scenario)
 }
 
-/// A ramp in which a virtual user runs for some time; `key` is that of its stages.
+/// A ramp with at least one virtual user and a duration; `key` is that of its stages.
 pub(super) fn checked_ramp(
     key: &str,
     start_vus: u32,
@@ -202,8 +201,9 @@ mod tests {
     fn every_missing_executor_is_refused_by_its_name() {
         for (name, instead) in MISSING_EXECUTORS {
             let text = error(json!({"scenarios": {"s": {"executor": name}}}));
-            let told = format!("executor `{name}` (scenario `s`) is not supported yet; {instead}");
-            assert_eq!(text, told);
+            let expected =
+                format!("executor `{name}` (scenario `s`) is not supported yet; {instead}");
+            assert_eq!(text, expected);
         }
     }
 
@@ -211,8 +211,8 @@ mod tests {
     fn options_of_a_scenario_may_be_empty() {
         let with = |options: Value| json!({"scenarios": {"s": {"executor": "shared-iterations", "options": options}}});
         assert!(Layer::from_script(&with(json!({}))).is_ok());
-        let told = error(with(json!({"browser": {"type": "chromium"}})));
-        assert!(told.starts_with("option `scenarios.s.options` is not supported yet"), "{told}");
+        let error = error(with(json!({"browser": {"type": "chromium"}})));
+        assert!(error.starts_with("option `scenarios.s.options` is not supported yet"), "{error}");
     }
 
     #[test]
@@ -243,10 +243,6 @@ mod tests {
         }}))
         .unwrap();
         let scenarios = layer.scenarios.unwrap();
-        assert_eq!(
-            scenarios[0].describe(),
-            "flat: 1.50 iterations/s for 30s (maxVUs: 2-50, gracefulStop: 30s)"
-        );
         let stage = Stage { duration: Duration::from_secs(10), target: 8 };
         let ramp = ExecutorConfig::RampingArrivalRate {
             start_rate: 0,
@@ -255,10 +251,11 @@ mod tests {
             pool: VuPool { pre_allocated_vus: 3, max_vus: 3 },
         };
         assert_eq!(scenarios[1].executor, ramp);
-        assert_eq!(
-            scenarios[1].describe(),
-            "ramp: Up to 8.00 iterations/s for 10s over 1 stages (maxVUs: 3, gracefulStop: 30s)"
-        );
+        let descriptions = [
+            "flat: 1.50 iterations/s for 30s (maxVUs: 2-50, gracefulStop: 30s)",
+            "ramp: Up to 8.00 iterations/s for 10s over 1 stages (maxVUs: 3, gracefulStop: 30s)",
+        ];
+        assert_eq!([0, 1].map(|at: usize| scenarios[at].describe()), descriptions);
     }
 
     #[test]

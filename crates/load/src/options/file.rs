@@ -1,11 +1,11 @@
-//! Reading the file of `--config`: options that hold unless another source sets them.
+//! The file of `--config`: options below those of all other sources.
 
 use serde_json::Value;
 
 use super::script::{Result, boolean, list, object, read_option};
 use super::{Layer, OptionsError, all};
 
-/// Keys of k6's file that change nothing in a run on one's own machine.
+/// Keys of k6's file without effect in a local run.
 const WITHOUT_EFFECT: &[&str] = &["collectors", "noArchiveUpload", "webDashboard"];
 
 /// The contents of a file of settings.
@@ -13,7 +13,7 @@ const WITHOUT_EFFECT: &[&str] = &["collectors", "noArchiveUpload", "webDashboard
 pub struct ConfigFile {
     /// Options below those of the script.
     pub options: Layer,
-    /// Where single values are written (`out`), unless another source names outputs.
+    /// Outputs for single values (`out`), used unless another source names outputs.
     pub outputs: Vec<String>,
 }
 
@@ -21,7 +21,7 @@ impl ConfigFile {
     /// Reads k6's JSON: options by their names in scripts, and `out`.
     ///
     /// # Errors
-    /// For what is no JSON object, and every key or value that cannot be honoured.
+    /// If the text is no JSON object, or a key or value cannot be used.
     pub fn parse(text: &str) -> Result<Self> {
         let wrong = |error: serde_json::Error| OptionsError::invalid("--config", error.to_string());
         let json: Value = serde_json::from_str(text).map_err(wrong)?;
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_honoured_is_named() {
+    fn unusable_files_are_refused() {
         for (text, named) in [
             ("vus: 3", "--config"),
             ("[]", "an object is expected"),

@@ -1,18 +1,18 @@
-//! Options of requests: how many at once, cookies, TLS, where names lead.
+//! Options of requests: concurrency, cookies, TLS, name resolution.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::duration::parse_duration;
-use super::script::{Result, fields, list, object, only, text, texts};
+use super::script::{Result, fields, list, object, only, pairs, text, texts};
 use super::{Layer, OptionsError};
 use crate::http::{
     AddressRange, ClientCertificate, ClientConfig, Dns, HttpDebug, NameError, NameRules, Patterns,
     Policy, Select, Target, TlsSettings, TlsVersion, cipher_suite,
 };
 
-/// What the client is set to, with k6's defaults filled in.
+/// The settings of the client, with k6's defaults filled in.
 pub(super) fn client_config(layer: &Layer) -> ClientConfig {
     let default = TlsSettings::default();
     let (min, max) = layer.tls_version.unwrap_or((default.min, default.max));
@@ -43,7 +43,7 @@ fn invalid(key: &str, error: &dyn std::error::Error) -> OptionsError {
     OptionsError::invalid(key, error.to_string())
 }
 
-/// Anything but `full` shows the headers, as in k6.
+/// As in k6, anything but `full` shows the headers.
 pub(super) fn debug(key: &str, value: &Value) -> Result<Option<HttpDebug>> {
     Ok(match text(key, value)? {
         "" => None,
@@ -52,7 +52,7 @@ pub(super) fn debug(key: &str, value: &Value) -> Result<Option<HttpDebug>> {
     })
 }
 
-/// `{ 'name': 'address' }`.
+/// Reads `{ 'name': 'address' }`.
 pub(super) fn hosts(key: &str, value: &Value) -> Result<Patterns<Target>> {
     let entries = object(key, value)?.iter().map(|(name, value)| {
         let key = format!("{key}.{name}");
@@ -63,7 +63,7 @@ pub(super) fn hosts(key: &str, value: &Value) -> Result<Patterns<Target>> {
     patterns(key, entries.collect::<Result<Vec<_>>>()?)
 }
 
-/// A list of names, also as one text with commas.
+/// Reads a list of names, or one string with commas.
 pub(super) fn names(key: &str, value: &Value) -> Result<Patterns<()>> {
     patterns(key, list(key, value)?.into_iter().map(|name| (name.to_owned(), ())).collect())
 }
@@ -77,19 +77,31 @@ pub(super) fn ranges(key: &str, value: &Value) -> Result<Vec<AddressRange>> {
     list(key, value)?.into_iter().map(parse).collect()
 }
 
-/// `{ ttl, select, policy }`, or `ttl=5m,select=first,policy=any` as variables and flags have it.
+const SELECTS: [(&str, Select); 3] =
+    [("first", Select::First), ("random", Select::Random), ("roundRobin", Select::RoundRobin)];
+
+const POLICIES: [(&str, Policy); 5] = [
+    ("preferIPv4", Policy::PreferIPv4),
+    ("preferIPv6", Policy::PreferIPv6),
+    ("onlyIPv4", Policy::OnlyIPv4),
+    ("onlyIPv6", Policy::OnlyIPv6),
+    ("any", Policy::Any),
+];
+
+/// As in k6, case does not matter.
+fn choose<T: Copy>(name: &str, choices: &[(&str, T)]) -> Option<T> {
+    let chosen = choices.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    chosen.map(|(_, choice)| *choice)
+}
+
+/// Reads `{ ttl, select, policy }`, or `ttl=5m,select=first,policy=any` as in variables and flags.
 pub(super) fn dns(key: &str, value: &Value) -> Result<Dns> {
     let fields: Vec<(String, String)> = match value.as_str() {
         None => texts(key, &Value::Object(fields(key, value, &["ttl", "select", "policy"])?))?,
         Some(text) => {
-            let pair = |pair: &str| {
-                let (name, value) = pair.split_once('=')?;
-                Some((name.to_owned(), value.to_owned()))
-            };
-            let fields: Option<Vec<_>> = text.split(',').map(pair).collect();
             let wrong =
                 || OptionsError::invalid(key, format!("`{text}` is not ttl=5m,select=first"));
-            fields.ok_or_else(wrong)?
+            pairs(text, '=').ok_or_else(wrong)?
         }
     };
     let mut dns = Dns::default();
@@ -107,28 +119,14 @@ pub(super) fn dns(key: &str, value: &Value) -> Result<Dns> {
                     }
                 }
             }
-            // As in k6, capitals do not matter.
             "select" => {
-                dns.select = match &*value.to_lowercase() {
-                    "first" => Select::First,
-                    "random" => Select::Random,
-                    "roundrobin" => Select::RoundRobin,
-                    _ => return Err(wrong("`first`, `random` or `roundRobin`")),
-                }
+                dns.select = choose(&value, &SELECTS)
+                    .ok_or_else(|| wrong("`first`, `random` or `roundRobin`"))?;
             }
             "policy" => {
-                dns.policy = match &*value.to_lowercase() {
-                    "preferipv4" => Policy::PreferIPv4,
-                    "preferipv6" => Policy::PreferIPv6,
-                    "onlyipv4" => Policy::OnlyIPv4,
-                    "onlyipv6" => Policy::OnlyIPv6,
-                    "any" => Policy::Any,
-                    _ => {
-                        return Err(wrong(
-                            "`preferIPv4`, `preferIPv6`, `onlyIPv4`, `onlyIPv6` or `any`",
-                        ));
-                    }
-                }
+                dns.policy = choose(&value, &POLICIES).ok_or_else(|| {
+                    wrong("`preferIPv4`, `preferIPv6`, `onlyIPv4`, `onlyIPv6` or `any`")
+                })?;
             }
             _ => return Err(OptionsError::Unknown(format!("{key}.{name}"))),
         }
@@ -136,15 +134,15 @@ pub(super) fn dns(key: &str, value: &Value) -> Result<Dns> {
     Ok(dns)
 }
 
-/// A list of `{ cert, key }` as PEM. `domains` has no effect, as in k6: which certificate is shown depends on what the
-/// server asks for.
+/// Reads a list of `{ cert, key }` as PEM. `domains` has no effect, as in k6: the certificate depends on the server's
+/// request.
 pub(super) fn certificates(key: &str, value: &Value) -> Result<Vec<Arc<ClientCertificate>>> {
     let wrong = || OptionsError::invalid(key, "a list of { cert, key } is expected");
     let entries = value.as_array().ok_or_else(wrong)?.iter().map(|entry| {
         let fields = only(key, entry, &["cert", "key", "domains", "password"])?;
         let pem =
             |name: &str| text(&format!("{key}.{name}"), fields.get(name).unwrap_or(&Value::Null));
-        // As in k6 an empty one is none.
+        // As in k6, an empty one is none.
         let password =
             fields.get("password").and_then(Value::as_str).filter(|text| !text.is_empty());
         let certificate = ClientCertificate::from_pem(pem("cert")?, pem("key")?, password);
@@ -153,7 +151,7 @@ pub(super) fn certificates(key: &str, value: &Value) -> Result<Vec<Arc<ClientCer
     entries.collect()
 }
 
-/// Names of IANA; suites that k6 has and this client has not are refused: a server would see others.
+/// Reads IANA names. Suites of k6 that this client lacks are refused: servers would be offered others.
 pub(super) fn cipher_suites(key: &str, value: &Value) -> Result<Vec<rustls::CipherSuite>> {
     let suites = list(key, value)?.into_iter().map(|name| {
         cipher_suite(name).ok_or_else(|| {
@@ -167,7 +165,7 @@ pub(super) fn cipher_suites(key: &str, value: &Value) -> Result<Vec<rustls::Ciph
     suites.collect()
 }
 
-/// `'tls1.3'`, or `{ min, max }`.
+/// Reads `'tls1.3'`, or `{ min, max }`.
 pub(super) fn tls_versions(key: &str, value: &Value) -> Result<(TlsVersion, TlsVersion)> {
     if value.is_string() {
         let version = tls_version(key, value)?;
@@ -214,16 +212,14 @@ mod tests {
         assert_eq!(tls(json!({"min": "tls1.3"})), Ok((Tls13, Tls13)));
         assert_eq!(tls(json!({"max": "tls1.3"})), Ok((Tls12, Tls13)));
         let error = |value| tls(value).unwrap_err().to_string();
-        assert_eq!(
-            error(json!({"min": "tls1.0"})),
-            "option `tlsVersion.min` with `tls1.0` is not supported yet"
-        );
+        let unsupported = "option `tlsVersion.min` with `tls1.0` is not supported yet";
+        assert_eq!(error(json!({"min": "tls1.0"})), unsupported);
         assert!(error(json!({"min": "tls1.3", "max": "tls1.2"})).contains("above"));
         assert!(error(json!({"low": "tls1.3"})).contains("tlsVersion.low"));
     }
 
     #[test]
-    fn where_names_lead_is_read_from_objects_and_from_texts() {
+    fn names_and_addresses_are_read_from_objects_and_from_texts() {
         let mut layer = Layer::default();
         layer.read("hosts", &json!({"*.a.example": "127.0.0.1:8080"})).unwrap();
         layer.read("blockHostnames", &json!("b.example,*.c.example")).unwrap();
@@ -240,7 +236,7 @@ mod tests {
 
     #[test]
     fn every_key_is_read_and_no_other() {
-        // Not from the table: it is what makes them known.
+        // Not from the table, which is what the test is about.
         for key in [
             "tags", "vus", "duration", "iterations", "stages", "scenarios", "summaryTrendStats",
             "summaryTimeUnit", "userAgent", "noConnectionReuse", "noVUConnectionReuse",
@@ -256,8 +252,8 @@ mod tests {
         assert_eq!(Layer::default().read("tls", &json!("tls1.3")), Ok(false));
     }
 
-    /// As k6 1.8.1 does: `--config` with `full` and a script with an empty text show nothing, an empty variable
-    /// over a script with `full` changes nothing.
+    /// As k6 1.8.1: `--config` with `full` and a script with an empty text show nothing; an empty variable over a
+    /// script with `full` changes nothing.
     #[test]
     fn an_empty_http_debug_switches_off_that_of_a_lower_source_but_for_an_empty_variable() {
         let full = || {
@@ -275,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_names_and_addresses_are_told() {
+    fn wrong_names_and_addresses_are_reported() {
         for (key, value, expected) in [
             ("hosts", json!({"a.*": "127.0.0.1"}), "`a.*` is no host name"),
             ("hosts", json!({"a": "b"}), "option `hosts.a`: `b` is not an address"),

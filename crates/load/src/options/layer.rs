@@ -18,8 +18,8 @@ use crate::http::{
 };
 use crate::metrics::SystemTags;
 
-/// Declares [`Layer`]. A row is an option: its field and type, k6's name for it, k6's variable for it (empty for none),
-/// and the function that reads it.
+/// Declares [`Layer`]. A row is an option: its field and type, k6's name for it, k6's variable for it (empty for
+/// none), and the function that reads it.
 macro_rules! options {
     ($($(#[$doc:meta])* $field:ident: $Type:ty = $name:literal, $env:literal, $read:expr;)*) => {
         /// The options of one source (script, environment, command line); `None` where it sets none.
@@ -28,7 +28,7 @@ macro_rules! options {
             $($(#[$doc])* pub $field: Option<$Type>,)*
             /// Tags of every value.
             pub tags: Vec<(String, String)>,
-            /// Servers that pass requests on; only the environment names them.
+            /// Proxies; only the environment names them.
             pub proxies: Option<Proxies>,
             /// Unknown options, by name.
             pub unknown: Vec<String>,
@@ -38,7 +38,7 @@ macro_rules! options {
         pub(super) const OPTIONS: &[(&str, &str)] = &[("tags", "K6_TAGS"), $(($name, $env)),*];
 
         impl Layer {
-            /// Reads the option `name`, unless it is `tags`; false when there is no such option.
+            /// Reads the option `name`, unless it is `tags`; false for unknown options.
             pub(super) fn read(&mut self, name: &str, value: &Value) -> Result<bool> {
                 match name {
                     $($name => self.$field = Some($read(name, value)?),)*
@@ -47,8 +47,8 @@ macro_rules! options {
                 Ok(true)
             }
 
-            /// Puts `upper` on top of this layer. Whatever sets *how long* to run (duration, iterations,
-            /// stages, scenarios) replaces all of these together, as in k6.
+            /// Puts `upper` on top of this layer. The options for the length of the run (duration, iterations,
+            /// stages, scenarios) are replaced together, as in k6.
             #[must_use]
             pub fn apply(mut self, upper: Self) -> Self {
                 if upper.says_how_long() {
@@ -96,28 +96,28 @@ options! {
     throw: bool = "throw", "K6_THROW", boolean;
     /// Redirects followed per request.
     max_redirects: u32 = "maxRedirects", "K6_MAX_REDIRECTS", redirects;
-    /// What must hold at the end, by metric.
+    /// Conditions at the end, by metric.
     thresholds: Vec<MetricThresholds> = "thresholds", "", |_, value| thresholds(value);
     /// `setup()` is not called.
     no_setup: bool = "noSetup", "K6_NO_SETUP", boolean;
     /// `teardown()` is not called.
     no_teardown: bool = "noTeardown", "K6_NO_TEARDOWN", boolean;
-    /// How long `setup()` may take.
+    /// Time limit of `setup()`.
     setup_timeout: Duration = "setupTimeout", "K6_SETUP_TIMEOUT", positive_duration;
-    /// How long `teardown()` may take.
+    /// Time limit of `teardown()`.
     teardown_timeout: Duration = "teardownTimeout", "K6_TEARDOWN_TIMEOUT", duration;
-    /// How long `handleSummary()` may take.
+    /// Time limit of `handleSummary()`.
     handle_summary_timeout: Duration = "handleSummaryTimeout", "", duration;
-    /// Which of the engine's own tags values have.
+    /// The engine's own tags on values.
     system_tags: SystemTags = "systemTags", "K6_SYSTEM_TAGS", system_tags;
     /// Requests per second over all virtual users; 0 is no limit.
     rps: u32 = "rps", "K6_RPS", count;
-    /// A shorter iteration is followed by a pause that fills it up.
+    /// Least time of an iteration: a shorter one is followed by a pause.
     min_iteration_duration: Duration =
         "minIterationDuration", "K6_MIN_ITERATION_DURATION", duration;
-    /// Requests one `http.batch()` has under way at a time.
+    /// Concurrent requests of one `http.batch()`.
     batch: u32 = "batch", "K6_BATCH", positive;
-    /// The same to one host; 0 is no limit.
+    /// Concurrent requests of one `http.batch()` to one host; 0 is no limit.
     batch_per_host: u32 = "batchPerHost", "K6_BATCH_PER_HOST", count;
     /// Keep the cookies of a virtual user from one iteration to the next.
     no_cookies_reset: bool = "noCookiesReset", "K6_NO_COOKIES_RESET", boolean;
@@ -132,18 +132,18 @@ options! {
     tls_cipher_suites: Vec<rustls::CipherSuite> = "tlsCipherSuites", "", cipher_suites;
     /// Addresses of host names.
     hosts: Patterns<Target> = "hosts", "", hosts;
-    /// Host names that no request may go to.
+    /// Host names to which no request may be sent.
     block_hostnames: Patterns<()> = "blockHostnames", "K6_BLOCK_HOSTNAMES", names;
-    /// Addresses that no request may go to.
+    /// Addresses to which no request may be sent.
     blacklist_ips: Vec<AddressRange> = "blacklistIPs", "K6_BLACKLIST_IPS", ranges;
-    /// How names are looked up.
+    /// Name resolution.
     dns: Dns = "dns", "K6_DNS", dns;
     /// Show requests and responses.
     http_debug: Option<HttpDebug> = "httpDebug", "K6_HTTP_DEBUG", debug;
 }
 
 impl Layer {
-    /// Whether it sets how long to run.
+    /// True if it sets the length of the run.
     pub(crate) fn says_how_long(&self) -> bool {
         self.duration.is_some()
             || self.iterations.is_some()
@@ -160,12 +160,9 @@ mod tests {
     fn a_duration_above_replaces_the_stages_below() {
         let stage = Stage { duration: Duration::from_secs(1), target: 5 };
         let below = Layer { vus: Some(3), stages: Some(vec![stage]), ..Layer::default() };
-        let above = Layer { duration: Some(Duration::from_secs(9)), ..Layer::default() };
-        let both = below.clone().apply(above);
-        assert_eq!(
-            (both.vus, both.duration, both.stages),
-            (Some(3), Some(Duration::from_secs(9)), None)
-        );
+        let duration = Some(Duration::from_secs(9));
+        let both = below.clone().apply(Layer { duration, ..Layer::default() });
+        assert_eq!((both.vus, both.duration, both.stages), (Some(3), duration, None));
         let untouched = below.clone().apply(Layer { vus: Some(7), ..Layer::default() });
         assert_eq!((untouched.vus, untouched.stages), (Some(7), below.stages));
     }

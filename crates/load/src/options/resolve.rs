@@ -1,4 +1,4 @@
-//! From layers to what is run.
+//! Resolution of layers to the options of a run.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::metrics::SystemTags;
 use super::http::client_config;
 use super::{ExecutorConfig, Layer, MetricThresholds, OptionsError, Scenario};
 
-/// Columns of trends unless the options say otherwise; k6's.
+/// k6's default columns of trends.
 pub(crate) const DEFAULT_TREND_STATS: [&str; 6] = ["avg", "min", "med", "max", "p(90)", "p(95)"];
 
-/// Most virtual users of one run: each needs two memory maps, of which Linux allows a process
-/// 65,530 (`vm.max_map_count`).
+/// Virtual users of one run, at most: each needs two memory maps, of which Linux allows a process 65,530
+/// (`vm.max_map_count`).
 const MAX_VUS: u32 = 30_000;
 
 /// k6's default of `maxRedirects`.
@@ -23,10 +23,10 @@ pub(crate) const DEFAULT_MAX_REDIRECTS: u32 = 10;
 /// k6's default of `setupTimeout` and `teardownTimeout`.
 const LIFECYCLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// k6's limit on `handleSummary()`.
+/// k6's time limit of `handleSummary()`.
 const HANDLE_SUMMARY_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What is run, with every default filled in.
+/// The options of a run, with all defaults filled in.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Options {
     pub(crate) scenarios: Vec<Scenario>,
@@ -54,7 +54,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Fills in the defaults and checks what only shows when all layers are known.
+    /// Fills in the defaults, and checks constraints between options.
     pub(crate) fn resolve(layer: Layer) -> Result<Self, OptionsError> {
         let (scenarios, client) = (scenarios(&layer)?, client_config(&layer));
         for stat in layer.summary_trend_stats.iter().flatten() {
@@ -94,25 +94,24 @@ impl Options {
         })
     }
 
-    /// Most virtual users at any time.
     pub(crate) fn max_vus(&self) -> u32 {
         self.scenarios.iter().map(|scenario| scenario.executor.max_vus()).sum()
     }
 
-    /// Virtual users that are made before the run.
+    /// Virtual users made before the run.
     pub(crate) fn planned_vus(&self) -> u32 {
         self.scenarios.iter().map(|scenario| scenario.executor.planned_vus()).sum()
     }
 
-    /// When the last iteration is over at the latest, from the start of the run.
+    /// Latest end of the last iteration, from the start of the run.
     pub(crate) fn latest_end(&self) -> Duration {
         self.scenarios.iter().map(Scenario::latest_end).max().unwrap_or_default()
     }
 }
 
-/// The scenarios given, or the one that `vus`, `duration` and `stages` stand for.
+/// The scenarios given, or the one implied by `vus`, `duration` and `stages`.
 fn scenarios(layer: &Layer) -> Result<Vec<Scenario>, OptionsError> {
-    // As in k6 an empty list counts as none.
+    // As in k6, an empty list counts as none.
     let stages = layer.stages.as_ref().filter(|stages| !stages.is_empty());
     let scenarios = layer.scenarios.as_ref().filter(|scenarios| !scenarios.is_empty());
     let given = [
@@ -140,7 +139,7 @@ fn scenarios(layer: &Layer) -> Result<Vec<Scenario>, OptionsError> {
         if iterations < u64::from(vus) {
             return Err(OptionsError::invalid("iterations", "it must not be less than vus"));
         }
-        // A duration beside it is the most it may take, as in k6.
+        // A duration beside it limits the time, as in k6.
         let max_duration = layer.duration.unwrap_or(DEFAULT_MAX_DURATION);
         ExecutorConfig::SharedIterations { vus, iterations, max_duration }
     } else if let Some(duration) = layer.duration {
@@ -168,11 +167,8 @@ mod tests {
     fn a_duration_means_constant_and_stages_mean_ramping_virtual_users() {
         let constant =
             Layer { vus: Some(5), duration: Some(Duration::from_secs(1)), ..Layer::default() };
-        let options = Options::resolve(constant).unwrap();
-        assert_eq!(
-            options.scenarios[0].describe(),
-            "default: 5 looping VUs for 1s (gracefulStop: 30s)"
-        );
+        let description = Options::resolve(constant).unwrap().scenarios[0].describe();
+        assert_eq!(description, "default: 5 looping VUs for 1s (gracefulStop: 30s)");
         let stage = Stage { duration: Duration::from_secs(2), target: 9 };
         let ramping = Layer { stages: Some(vec![stage]), ..Layer::default() };
         let options = Options::resolve(ramping).unwrap();

@@ -7,13 +7,13 @@ use super::duration::format_duration;
 /// A part of a ramp: reach `target` after `duration`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stage {
-    /// How long the stage takes; zero jumps.
+    /// Length of the stage; zero jumps.
     pub duration: Duration,
-    /// What is wanted at its end: virtual users, or starts per time unit.
+    /// Target at its end: virtual users, or starts per time unit.
     pub target: u32,
 }
 
-/// How a scenario schedules iterations.
+/// Executor of a scenario, with its settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum ExecutorConfig {
@@ -36,12 +36,11 @@ pub enum ExecutorConfig {
 pub struct VuPool {
     /// Made before the run.
     pub pre_allocated_vus: u32,
-    /// Made at most, the further ones while the scenario runs and one at a time.
+    /// Upper limit; further ones are made while the scenario runs, one at a time.
     pub max_vus: u32,
 }
 
 impl ExecutorConfig {
-    /// k6's name for it.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::ConstantVus { .. } => "constant-vus",
@@ -53,7 +52,7 @@ impl ExecutorConfig {
         }
     }
 
-    /// How long iterations are started, from the scenario's start.
+    /// Time during which iterations are started, from the scenario's start.
     pub(crate) fn duration(&self) -> Duration {
         match self {
             Self::ConstantVus { duration, .. } | Self::ConstantArrivalRate { duration, .. } => {
@@ -67,7 +66,7 @@ impl ExecutorConfig {
         }
     }
 
-    /// Iterations to make, where their number and not the time ends it.
+    /// Number of iterations, if it ends the scenario; `None` if the time does.
     pub(crate) fn iterations(&self) -> Option<u64> {
         match self {
             Self::PerVuIterations { vus, iterations, .. } => Some(u64::from(*vus) * iterations),
@@ -76,7 +75,6 @@ impl ExecutorConfig {
         }
     }
 
-    /// Most virtual users at any time.
     pub(crate) fn max_vus(&self) -> u32 {
         match self {
             Self::ConstantVus { vus, .. }
@@ -91,7 +89,7 @@ impl ExecutorConfig {
         }
     }
 
-    /// The pool of an open model: iterations start by the clock, not when others have ended.
+    /// The pool of an open model, which starts iterations by the clock and not when others have ended.
     pub(crate) fn open(&self) -> Option<VuPool> {
         match self {
             Self::ConstantArrivalRate { pool, .. } | Self::RampingArrivalRate { pool, .. } => {
@@ -101,7 +99,7 @@ impl ExecutorConfig {
         }
     }
 
-    /// Virtual users that are made before the run.
+    /// Virtual users made before the run.
     pub(crate) fn planned_vus(&self) -> u32 {
         self.open().map_or_else(|| self.max_vus(), |pool| pool.pre_allocated_vus)
     }
@@ -112,13 +110,13 @@ impl ExecutorConfig {
 pub struct Scenario {
     /// Its key in `scenarios`; `default` for the implied one.
     pub name: String,
-    /// How it schedules iterations.
+    /// The executor.
     pub executor: ExecutorConfig,
-    /// When it starts, from the start of the run.
+    /// Start, from the start of the run.
     pub start_time: Duration,
-    /// How long iterations may go on after the scenario's end.
+    /// Time for iterations to finish after the scenario's end.
     pub graceful_stop: Duration,
-    /// The exported function that is one iteration.
+    /// Name of the exported function that is one iteration.
     pub exec: String,
     /// Added to `__ENV`.
     pub env: Vec<(String, String)>,
@@ -146,7 +144,7 @@ impl Scenario {
         }
     }
 
-    /// When it is over at the latest, from the start of the run.
+    /// Latest end, from the start of the run.
     pub(crate) fn latest_end(&self) -> Duration {
         self.start_time + self.executor.duration() + self.graceful_stop
     }

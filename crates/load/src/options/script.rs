@@ -1,5 +1,5 @@
-//! Reading `export const options`, key by key. Nothing is ignored: a key that k6 has and this
-//! engine does not is refused by name, and so is an unknown key.
+//! Reading of `export const options`, key by key. Nothing is ignored: keys that only k6 has and unknown keys are
+//! refused by name.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::metrics::SystemTags;
 
 pub(super) type Result<T> = std::result::Result<T, OptionsError>;
 
-/// Options k6 has and this engine does not, and what to do instead.
+/// Options of k6 that are missing here, and the alternative.
 const MISSING: &[(&str, &str)] = &[
     ("executionSegment", "one process runs the whole test"),
     ("executionSegmentSequence", "one process runs the whole test"),
@@ -22,14 +22,13 @@ const MISSING: &[(&str, &str)] = &[
     ("paused", "there is no server through which it could go on"),
 ];
 
-/// Options of k6 that change nothing in a run on one's own machine.
+/// Options of k6 without effect in a local run.
 const WITHOUT_EFFECT: &[&str] = &["cloud", "ext", "metricSamplesBufferSize", "noUsageReport"];
 
 impl Layer {
-    /// Reads the options a script exports.
     pub(crate) fn from_script(options: &Value) -> Result<Self> {
         let mut layer = Self::default();
-        // As in k6 `null` is none.
+        // As in k6, `null` is none.
         if options.is_null() {
             return Ok(layer);
         }
@@ -39,7 +38,7 @@ impl Layer {
     }
 }
 
-/// Reads one option into `layer`. As in k6, capitals do not matter.
+/// Reads one option into `layer`. As in k6, case does not matter.
 pub(super) fn read_option(layer: &mut Layer, key: &str, value: &Value) -> Result<()> {
     let key = known().find(|known| known.eq_ignore_ascii_case(key)).unwrap_or(key);
     if layer.read(key, value)? || WITHOUT_EFFECT.contains(&key) || changes_nothing(key, value) {
@@ -56,7 +55,7 @@ pub(super) fn read_option(layer: &mut Layer, key: &str, value: &Value) -> Result
     Ok(())
 }
 
-/// Values of missing options that ask for what a run here is anyway.
+/// True for values of missing options that ask for the default.
 fn changes_nothing(option: &str, value: &Value) -> bool {
     match option {
         "executionSegment" => value == "0:1",
@@ -70,19 +69,19 @@ fn options() -> impl Iterator<Item = &'static str> {
     OPTIONS.iter().map(|(name, _)| *name)
 }
 
-/// Names that mean something, whatever that is.
+/// Names of all options, also of missing ones.
 fn known() -> impl Iterator<Item = &'static str> {
     let missing = MISSING.iter().map(|(name, _)| *name);
     options().chain(missing).chain(WITHOUT_EFFECT.iter().copied())
 }
 
-/// Whether it is all but the name of an option: that it means nothing would be seen too late.
+/// True for names close to that of an option: that a misspelt one has no effect would be noticed too late.
 fn is_misspelt(name: &str) -> bool {
     let name = name.to_lowercase();
     options().any(|known| strsim::osa_distance(&known.to_lowercase(), &name) <= 2)
 }
 
-/// As in k6, less than none are none.
+/// As in k6, negative numbers count as 0.
 pub(super) fn redirects(key: &str, value: &Value) -> Result<u32> {
     let is_negative = value.as_i64().is_some_and(|number| number < 0);
     if is_negative { Ok(0) } else { count(key, value) }
@@ -104,7 +103,7 @@ pub(super) fn boolean(key: &str, value: &Value) -> Result<bool> {
     value.as_bool().ok_or_else(|| OptionsError::invalid(key, "true or false is expected"))
 }
 
-/// A whole number, also as a text: what comes from `__ENV` is one.
+/// Reads a whole number, or one as a string: values of `__ENV` are strings.
 pub(super) fn count(key: &str, value: &Value) -> Result<u32> {
     let number = match value.as_str() {
         Some(text) => text.parse::<u64>().ok(),
@@ -153,7 +152,14 @@ pub(super) fn texts(key: &str, value: &Value) -> Result<Vec<(String, String)>> {
         .collect()
 }
 
-/// `[{duration, target}]`, or `"10s:5,20s:0"` as on the command line.
+/// Parses `name=value,name=value` with any separator; `None` if a part has none.
+pub(super) fn pairs(text: &str, separator: char) -> Option<Vec<(String, String)>> {
+    let pair = |part: &str| {
+        part.split_once(separator).map(|(name, value)| (name.to_owned(), value.to_owned()))
+    };
+    text.split(',').map(pair).collect()
+}
+/// Reads `[{duration, target}]`, or `"10s:5,20s:0"` as on the command line.
 pub(super) fn stages(key: &str, value: &Value) -> Result<Vec<Stage>> {
     if let Some(list) = value.as_str() {
         return list.split(',').map(|stage| parse_stage(key, stage)).collect();
@@ -176,7 +182,7 @@ pub(super) fn stages(key: &str, value: &Value) -> Result<Vec<Stage>> {
     list.iter().enumerate().map(stage).collect()
 }
 
-/// The fields of an object, those of these names as they are written here: as in k6, capitals do not matter.
+/// The fields of an object, with `names` in this spelling: as in k6, case does not matter.
 pub(super) fn fields(key: &str, value: &Value, names: &[&str]) -> Result<Map<String, Value>> {
     let renamed = object(key, value)?.iter().map(|(name, value)| {
         let known = names.iter().find(|known| known.eq_ignore_ascii_case(name));
@@ -185,7 +191,7 @@ pub(super) fn fields(key: &str, value: &Value, names: &[&str]) -> Result<Map<Str
     Ok(renamed.collect())
 }
 
-/// The same; refuses others.
+/// As [`fields`]; refuses other names.
 pub(super) fn only(key: &str, value: &Value, names: &[&str]) -> Result<Map<String, Value>> {
     let fields = fields(key, value, names)?;
     match fields.keys().find(|name| !names.contains(&name.as_str())) {
@@ -194,7 +200,10 @@ pub(super) fn only(key: &str, value: &Value, names: &[&str]) -> Result<Map<Strin
     }
 }
 
-/// One `duration:target`.
+/// Parses one `duration:target`.
+///
+/// # Errors
+/// If the text has another form; `key` is the option named in the error.
 pub fn parse_stage(key: &str, stage: &str) -> Result<Stage> {
     let problem =
         || OptionsError::invalid(key, format!("`{stage}` is not DURATION:TARGET, such as 30s:10"));
@@ -205,7 +214,7 @@ pub fn parse_stage(key: &str, stage: &str) -> Result<Stage> {
     })
 }
 
-/// A list of names, also as one text with commas, as variables and flags have it.
+/// Reads a list of names, or one string with commas.
 pub(super) fn system_tags(key: &str, value: &Value) -> Result<SystemTags> {
     list(key, value)?.into_iter().map(str::trim).try_fold(SystemTags::NONE, |tags, name| {
         let problem = || OptionsError::invalid(key, format!("`{name}` is no tag of k6's"));
@@ -213,7 +222,7 @@ pub(super) fn system_tags(key: &str, value: &Value) -> Result<SystemTags> {
     })
 }
 
-/// A list of texts, or one text with commas, as variables and flags have them.
+/// Reads a list of strings, or one with commas as in variables and flags.
 pub(super) fn list<'v>(key: &str, value: &'v Value) -> Result<Vec<&'v str>> {
     if let Some(text) = value.as_str() {
         return Ok(text.split(',').filter(|part| !part.is_empty()).collect());
@@ -233,7 +242,6 @@ pub(super) fn trend_stats(key: &str, value: &Value) -> Result<Vec<String>> {
     array(key, value)?.iter().map(checked).collect()
 }
 
-/// Whether `stat` is the name of a statistic.
 pub(super) fn check_trend_stat(key: &str, stat: &str) -> Result<()> {
     let problem = || format!("`{stat}` is not one of avg, min, med, max, count, p(N)");
     crate::summary::TrendStat::parse(stat)
@@ -261,9 +269,9 @@ mod tests {
     #[test]
     fn every_missing_option_is_refused_by_its_name() {
         for (name, instead) in MISSING {
-            let told = error(json!({ *name: 1 }));
-            assert!(told.starts_with(&format!("option `{name}` is not supported yet")), "{told}");
-            assert!(told.ends_with(instead), "{told}");
+            let error = error(json!({ *name: 1 }));
+            assert!(error.starts_with(&format!("option `{name}` is not supported yet")), "{error}");
+            assert!(error.ends_with(instead), "{error}");
         }
         for (name, value) in [("paused", json!(true)), ("executionSegment", json!("0:1/2"))] {
             assert!(error(json!({ name: value })).contains("is not supported yet"));
@@ -271,8 +279,8 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_is_told() {
-        let told = error(json!({
+    fn every_problem_is_reported() {
+        let error = error(json!({
             "vuss": 1, "localIPs": "10.0.0.1", "batch": 0,
             "scenarios": {"a": {"executor": "constant-vus"}, "b": {}},
             "thresholds": {"m": ["avg"], "n": ["max<5", "med"]},
@@ -287,13 +295,13 @@ mod tests {
             "option `thresholds.n`: `med` is no threshold",
         ];
         for start in starts {
-            assert!(told.lines().any(|line| line.starts_with(start)), "{start}: {told}");
+            assert!(error.lines().any(|line| line.starts_with(start)), "{start}: {error}");
         }
-        assert_eq!(told.lines().count(), starts.len(), "{told}");
+        assert_eq!(error.lines().count(), starts.len(), "{error}");
     }
 
     #[test]
-    fn what_k6_runs_is_run() {
+    fn options_that_k6_accepts_are_accepted() {
         let read = |options: Value| Layer::from_script(&options).unwrap();
         let whole = json!({"executionSegment": "0:1", "executionSegmentSequence": "0,1"});
         for options in [
@@ -317,17 +325,15 @@ mod tests {
     }
 
     #[test]
-    fn keys_nobody_knows_are_refused() {
-        assert_eq!(error(json!({"vuss": 1})), "unknown option `vuss`");
+    fn unknown_keys_are_refused() {
         let scenario = json!({"executor": "constant-vus", "duration": "1s", "rate": 5});
-        assert_eq!(
-            error(json!({"scenarios": {"s": scenario}})),
-            "unknown option `scenarios.s.rate`"
-        );
-        assert_eq!(
-            error(json!({"stages": [{"duration": "1s", "target": 1, "x": 1}]})),
-            "unknown option `stages[0].x`"
-        );
+        for (options, unknown) in [
+            (json!({"vuss": 1}), "vuss"),
+            (json!({"scenarios": {"s": scenario}}), "scenarios.s.rate"),
+            (json!({"stages": [{"duration": "1s", "target": 1, "x": 1}]}), "stages[0].x"),
+        ] {
+            assert_eq!(error(options), format!("unknown option `{unknown}`"));
+        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Thresholds: what must hold of a metric. k6's grammar (`metrics/thresholds_parser.go`):
-//! an aggregation, an operator, a number, such as `p(95)<500`.
+//! Thresholds: conditions on metrics, in k6's grammar (`metrics/thresholds_parser.go`): an aggregation, an operator,
+//! a number, such as `p(95)<500`.
 
 use std::time::Duration;
 
@@ -23,15 +23,14 @@ pub struct Threshold {
     /// The condition as written.
     pub source: String,
     pub(crate) aggregation: Aggregation,
-    operator: Operator,
+    operator: &'static str,
     bound: f64,
-    /// The run is stopped when the condition does not hold.
+    /// Stop the run when the condition does not hold.
     pub abort_on_fail: bool,
-    /// From the start of the run; before it the run is not stopped.
+    /// Time from the start of the run during which the run is not stopped.
     pub delay_abort_eval: Duration,
 }
 
-/// What a threshold looks at.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Aggregation {
     Avg,
@@ -41,71 +40,48 @@ pub(crate) enum Aggregation {
     Count,
     Rate,
     Value,
-    /// 0–100.
+    /// Percentile, 0–100.
     Percentile(f64),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Operator {
-    LessEqual,
-    Less,
-    GreaterEqual,
-    Greater,
-    Equal,
-    NotEqual,
-}
+/// In the order of look-up: an operator comes before its own prefixes, as in k6.
+const OPERATORS: [&str; 7] = ["<=", "<", ">=", ">", "===", "==", "!="];
 
-/// In the order in which they are looked for; one that begins as another does comes before it, as in k6.
-const OPERATORS: [(&str, Operator); 7] = [
-    ("<=", Operator::LessEqual),
-    ("<", Operator::Less),
-    (">=", Operator::GreaterEqual),
-    (">", Operator::Greater),
-    ("===", Operator::Equal),
-    ("==", Operator::Equal),
-    ("!=", Operator::NotEqual),
+const NAMES: [(&str, Aggregation); 7] = [
+    ("avg", Aggregation::Avg),
+    ("min", Aggregation::Min),
+    ("med", Aggregation::Med),
+    ("max", Aggregation::Max),
+    ("count", Aggregation::Count),
+    ("rate", Aggregation::Rate),
+    ("value", Aggregation::Value),
 ];
 
 impl Aggregation {
     fn parse(text: &str) -> Option<Self> {
-        Some(match text {
-            "avg" => Self::Avg,
-            "min" => Self::Min,
-            "med" => Self::Med,
-            "max" => Self::Max,
-            "count" => Self::Count,
-            "rate" => Self::Rate,
-            "value" => Self::Value,
-            _ => {
-                let number = text.strip_prefix("p(")?.strip_suffix(')')?.trim();
-                let percentile: f64 = number.parse().ok()?;
-                let valid = (0.0..=100.0).contains(&percentile);
-                return valid.then_some(Self::Percentile(percentile));
-            }
-        })
+        if let Some((_, named)) = NAMES.iter().find(|(name, _)| *name == text) {
+            return Some(*named);
+        }
+        let percentile: f64 = text.strip_prefix("p(")?.strip_suffix(')')?.trim().parse().ok()?;
+        (0.0..=100.0).contains(&percentile).then_some(Self::Percentile(percentile))
     }
 
-    /// As the summary shows it.
+    /// The name in the summary.
     pub(crate) fn name(self) -> String {
-        match self {
-            Self::Avg => "avg".to_owned(),
-            Self::Min => "min".to_owned(),
-            Self::Med => "med".to_owned(),
-            Self::Max => "max".to_owned(),
-            Self::Count => "count".to_owned(),
-            Self::Rate => "rate".to_owned(),
-            Self::Value => "value".to_owned(),
-            Self::Percentile(percentile) => format!("p({percentile})"),
+        if let Self::Percentile(percentile) = self {
+            return format!("p({percentile})");
         }
+        let named = NAMES.iter().find(|(_, named)| *named == self);
+        named.map_or("", |(name, _)| name).to_owned()
     }
 }
 
 impl Threshold {
-    /// Parses a condition; `None` when the text is none.
+    /// Parses a condition; `None` if it is invalid.
     pub fn parse(source: &str) -> Option<Self> {
-        let (left, operator, right) = OPERATORS.iter().find_map(|(token, operator)| {
-            let (left, right) = source.split_once(token)?;
-            (!right.is_empty()).then_some((left.trim(), *operator, right.trim()))
+        let (left, operator, right) = OPERATORS.into_iter().find_map(|operator| {
+            let (left, right) = source.split_once(operator)?;
+            (!right.is_empty()).then_some((left.trim(), operator, right.trim()))
         })?;
         Some(Self {
             source: source.to_owned(),
@@ -117,16 +93,15 @@ impl Threshold {
         })
     }
 
+    #[expect(clippy::float_cmp, reason = "what the script asks for")]
     pub(crate) fn holds(&self, value: f64) -> bool {
         match self.operator {
-            Operator::LessEqual => value <= self.bound,
-            Operator::Less => value < self.bound,
-            Operator::GreaterEqual => value >= self.bound,
-            Operator::Greater => value > self.bound,
-            #[expect(clippy::float_cmp, reason = "what the script asks for")]
-            Operator::Equal => value == self.bound,
-            #[expect(clippy::float_cmp, reason = "what the script asks for")]
-            Operator::NotEqual => value != self.bound,
+            "<=" => value <= self.bound,
+            "<" => value < self.bound,
+            ">=" => value >= self.bound,
+            ">" => value > self.bound,
+            "!=" => value != self.bound,
+            _ => value == self.bound,
         }
     }
 }
@@ -194,16 +169,12 @@ mod tests {
         ] {
             let threshold = Threshold::parse(source).unwrap();
             assert_eq!(threshold.aggregation, aggregation, "{source}");
-            assert_eq!(
-                (threshold.holds(passes), threshold.holds(fails)),
-                (true, false),
-                "{source}"
-            );
+            assert!(threshold.holds(passes) && !threshold.holds(fails), "{source}");
         }
         for source in ["", "p(95)", "p(95)<", "<5", "p(101)<1", "mean<5", "avg=5", "avg<5ms"] {
             assert!(Threshold::parse(source).is_none(), "{source}");
         }
-        // As in k6, where a number that is computed from a missing variable is a threshold that never holds.
+        // As in k6: a number computed from a missing variable makes a threshold that never holds.
         assert!(!Threshold::parse("avg<NaN").unwrap().holds(1.0));
     }
 

@@ -6,11 +6,10 @@ use std::rc::Rc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
-use super::reply::{MAX_BYTES, Malformed, Reader};
+use super::reply::{Malformed, Reader};
 use super::{Reply, Target};
 use crate::http::{Network, Offer, RequestError, Stream, Traffic};
 
-/// Why there is no reply.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LinkError {
     #[error("{0}")]
@@ -23,23 +22,17 @@ pub(crate) enum LinkError {
     Timeout,
     #[error("EOF")]
     Closed,
-    #[error("the reply is malformed, or larger than {} MiB", MAX_BYTES >> 20)]
-    Malformed,
-    /// The server's own words: it does not let us in, or does not do what it was asked.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// Message of the server, which refuses the log-in or the command.
     #[error("{0}")]
     Refused(String),
-    /// There is no such key or member, in the words of k6's client.
+    /// The key or member does not exist, in the words of k6's client.
     #[error("redis: nil")]
     Nil,
 }
 
-impl From<Malformed> for LinkError {
-    fn from(_: Malformed) -> Self {
-        Self::Malformed
-    }
-}
-
-/// A connection that waits for the next command.
+/// A connection ready for the next command.
 #[derive(Debug)]
 pub(crate) struct Link {
     stream: Stream,
@@ -47,23 +40,23 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Connects and signs in.
+    /// Connects and logs in.
     pub(crate) async fn open(network: &Network, target: &Target) -> Result<Self, LinkError> {
         let opening = async {
             let stream = network.connect(&target.url, Offer::Http1).await?;
             let mut link = Self { stream, traffic: Traffic::default() };
-            link.sign_in(target).await?;
+            link.log_in(target).await?;
             Ok(link)
         };
         timeout(target.dial_timeout, opening).await.unwrap_or(Err(LinkError::DialTimeout))
     }
 
-    async fn sign_in(&mut self, target: &Target) -> Result<(), LinkError> {
+    async fn log_in(&mut self, target: &Target) -> Result<(), LinkError> {
         let Target { username, password, database, .. } = target;
         if !password.is_empty() {
             let user = if username.is_empty() { "default" } else { username };
             let reply = self.exchange(&["AUTH", user, password]).await?;
-            // Before version 6 there is one user.
+            // Before version 6 there is only one user.
             let is_old = username.is_empty()
                 && matches!(&reply, Reply::Error(text) if text.starts_with("ERR wrong number"));
             accepted(if is_old { self.exchange(&["AUTH", password]).await? } else { reply })?;
@@ -74,7 +67,7 @@ impl Link {
         Ok(())
     }
 
-    /// Whether the server has not closed it meanwhile.
+    /// False if the server has closed the connection.
     pub(crate) fn is_idle(&mut self) -> bool {
         self.stream.is_idle()
     }
@@ -111,7 +104,7 @@ impl Link {
         }
     }
 
-    /// Bytes that have gone over it since the last call.
+    /// Network bytes since the last call.
     pub(crate) fn take_traffic(&mut self) -> Traffic {
         let own = std::mem::take(&mut self.traffic);
         self.stream.take_traffic().unwrap_or(own)

@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 
 /// Most bytes of one reply.
-pub(super) const MAX_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// Most members of all lists of one reply: each takes more memory than its bytes.
 const MAX_MEMBERS: usize = 1 << 20;
@@ -11,7 +11,6 @@ const MAX_MEMBERS: usize = 1 << 20;
 /// Lists in lists of one reply.
 const MAX_DEPTH: usize = 32;
 
-/// What a server answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reply {
     Text(Vec<u8>),
@@ -21,37 +20,38 @@ pub(crate) enum Reply {
     List(Vec<Self>),
 }
 
-/// The bytes of a reply are not those of RESP.
-#[derive(Debug, PartialEq, Eq)]
+/// The bytes of a reply are not RESP, or too many.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the reply is malformed, or larger than {} MiB", MAX_BYTES >> 20)]
 pub(crate) struct Malformed;
 
-/// Reads one reply from bytes that come in pieces. However small those are, each byte is looked at once.
+/// Reads one reply from bytes that come in pieces. Each byte is looked at once, however small the pieces.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     bytes: BytesMut,
-    /// How many of `bytes` hold no end of a line.
+    /// Length of the start of `bytes` that contains no line end.
     searched: usize,
-    /// Length of the text that comes next.
+    /// Length of the string that comes next.
     text: Option<usize>,
-    /// Lists in lists, each with how many members it still wants.
+    /// Nested lists, each with the number of missing members.
     lists: Vec<(Vec<Reply>, usize)>,
-    /// Of all lists so far.
+    /// Number of members of all lists so far.
     members: usize,
-    /// Bytes before `bytes`.
+    /// Number of bytes before `bytes`.
     taken: usize,
 }
 
 impl Reader {
-    /// Where the next bytes belong.
+    /// Buffer for the next bytes.
     pub(super) fn buffer(&mut self) -> &mut BytesMut {
         self.bytes.reserve(4096);
         &mut self.bytes
     }
 
-    /// The reply, once all of it is there.
+    /// The reply, once it is complete.
     ///
     /// # Errors
-    /// For what is no reply, is larger than [`MAX_BYTES`], or has bytes behind it: no more was requested.
+    /// If the bytes are no reply, exceed [`MAX_BYTES`], or go on after the reply: no more was requested.
     pub(super) fn reply(&mut self) -> Result<Option<Reply>, Malformed> {
         if self.taken + self.bytes.len() > MAX_BYTES {
             return Err(Malformed);
@@ -91,13 +91,13 @@ impl Reader {
         if is_too_much { Err(Malformed) } else { Ok(count) }
     }
 
-    /// Puts the part where it belongs; gives the reply if that was its last one.
+    /// Adds a part; returns the reply if it is complete.
     fn complete(&mut self, part: Part) -> Option<Reply> {
         let mut reply = match part {
             Part::Whole(reply) => reply,
             Part::List(0) => Reply::List(Vec::new()),
             Part::List(wanted) => {
-                // The length is only believed as far as there are members.
+                // No space is reserved: the length may be wrong.
                 self.lists.push((Vec::new(), wanted));
                 return None;
             }
@@ -113,7 +113,7 @@ impl Reader {
         Some(reply)
     }
 
-    /// A text of this length and the end of its line.
+    /// Reads a string of this length and its line end.
     fn text(&mut self, length: usize) -> Result<Option<Vec<u8>>, Malformed> {
         if length > MAX_BYTES {
             return Err(Malformed);
@@ -126,7 +126,7 @@ impl Reader {
         Ok(Some(text.strip_suffix(b"\r\n").ok_or(Malformed)?.to_vec()))
     }
 
-    /// The next line without its end.
+    /// Reads the next line, without its end.
     fn line(&mut self) -> Option<BytesMut> {
         let rest = &self.bytes[self.searched..];
         let Some(at) = rest.windows(2).position(|end| end == b"\r\n") else {
@@ -146,10 +146,10 @@ impl Reader {
     }
 }
 
-/// What a line, and the text behind it, say.
+/// A value, or the start of a list.
 enum Part {
     Whole(Reply),
-    /// And how many members it has.
+    /// Number of members.
     List(usize),
 }
 
@@ -161,7 +161,7 @@ fn number(text: &[u8]) -> Result<i64, Malformed> {
     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or(Malformed)
 }
 
-/// The reply that these bytes are, coming in pieces of this length.
+/// Reads a reply from bytes in pieces of this length.
 #[cfg(any(test, feature = "fuzzing"))]
 fn read(bytes: &[u8], piece: usize) -> Result<Option<Reply>, Malformed> {
     let (mut reader, mut reply) = (Reader::default(), None);
@@ -175,7 +175,7 @@ fn read(bytes: &[u8], piece: usize) -> Result<Option<Reply>, Malformed> {
     Ok(reply)
 }
 
-/// Any bytes: in which pieces they come makes no difference.
+/// Fuzz target: the pieces in which bytes arrive make no difference.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(bytes: &[u8]) {
     let whole = read(bytes, bytes.len().max(1));
@@ -207,13 +207,10 @@ mod tests {
             ("*2\r\n*1\r\n:1\r\n:2\r\n", deep),
         ] {
             for piece in [1, 2, 3, bytes.len()] {
-                assert_eq!(
-                    read(bytes.as_bytes(), piece),
-                    Ok(Some(expected.clone())),
-                    "{bytes:?} by {piece}"
-                );
+                let reply = read(bytes.as_bytes(), piece);
+                assert_eq!(reply, Ok(Some(expected.clone())), "{bytes:?} by {piece}");
                 let longer = format!("{bytes}+next\r\n");
-                assert_eq!(read(longer.as_bytes(), piece), Err(Malformed), "nobody has asked");
+                assert_eq!(read(longer.as_bytes(), piece), Err(Malformed), "not requested");
             }
             for end in 0..bytes.len() {
                 assert_eq!(read(&bytes.as_bytes()[..end], 1), Ok(None), "{bytes:?} to {end}");
@@ -221,7 +218,7 @@ mod tests {
         }
     }
 
-    /// With a look at all that has come at each piece, this takes minutes.
+    /// If every piece led to a look at all bytes so far, this would take minutes.
     #[test]
     fn a_long_list_in_small_pieces_is_read_once() {
         let count = 200_000;
@@ -231,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reply_is_rejected() {
+    fn malformed_replies_are_rejected() {
         let deep = "*1\r\n".repeat(MAX_DEPTH + 1);
         for bytes in
             ["\r\n", "?\r\n", ":x\r\n", "$-2\r\n", "$1\r\nab\r\n", "$99999999999\r\n", &deep]

@@ -1,4 +1,4 @@
-//! Which server a script's client is for: the options of its constructor.
+//! The server of a script's client, from the options of its constructor.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use serde::de::IgnoredAny;
 use crate::http::Url;
 use crate::options::parse_duration;
 
-/// As in k6.
+/// k6's default.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// As in k6.
+/// k6's default.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A server, and how to sign in.
+/// A server and the log-in to it.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(super) url: Url,
@@ -25,12 +25,11 @@ pub(crate) struct Target {
     pub(super) reply_timeout: Duration,
 }
 
-/// Options that cannot be used.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(crate) enum TargetError {
     #[error("invalid options; reason: {0}")]
     Invalid(String),
-    /// What k6 has and this client does not.
+    /// A feature of k6 that this client lacks.
     #[error("{0}")]
     Unsupported(&'static str),
 }
@@ -40,7 +39,7 @@ fn invalid(reason: impl ToString) -> TargetError {
     TargetError::Invalid(reason.to_string())
 }
 
-/// Options as an object, with k6's names. Those of connections kept in reserve change nothing: there is one.
+/// Options as an object, with k6's names. Those of the connection pool have no effect: there is one connection.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct ClientOptions {
@@ -48,13 +47,9 @@ struct ClientOptions {
     username: String,
     password: String,
     database: i64,
-    #[serde(rename = "clientName")]
     _client_name: IgnoredAny,
-    #[serde(rename = "maxRetries")]
     _max_retries: IgnoredAny,
-    #[serde(rename = "minRetryBackoff")]
     _min_retry_backoff: IgnoredAny,
-    #[serde(rename = "maxRetryBackoff")]
     _max_retry_backoff: IgnoredAny,
     cluster: Option<IgnoredAny>,
     master_name: Option<IgnoredAny>,
@@ -69,19 +64,12 @@ struct Socket {
     tls: Option<TlsOptions>,
     dial_timeout: u64,
     read_timeout: u64,
-    #[serde(rename = "writeTimeout")]
     _write_timeout: IgnoredAny,
-    #[serde(rename = "poolSize")]
     _pool_size: IgnoredAny,
-    #[serde(rename = "minIdleConns")]
     _min_idle_conns: IgnoredAny,
-    #[serde(rename = "maxConnAge")]
     _max_conn_age: IgnoredAny,
-    #[serde(rename = "poolTimeout")]
     _pool_timeout: IgnoredAny,
-    #[serde(rename = "idleTimeout")]
     _idle_timeout: IgnoredAny,
-    #[serde(rename = "idleCheckFrequency")]
     _idle_check_frequency: IgnoredAny,
 }
 
@@ -94,7 +82,7 @@ struct TlsOptions {
 }
 
 impl Target {
-    /// From an address, `redis://USER:PASSWORD@HOST:PORT/DATABASE`; `rediss` is TLS.
+    /// Parses an address, `redis://USER:PASSWORD@HOST:PORT/DATABASE`; `rediss` is TLS.
     pub(crate) fn from_address(text: &str) -> Result<Self, TargetError> {
         let Ok(address) = url::Url::parse(text) else {
             return Err(invalid("redis: invalid URL scheme: "));
@@ -198,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_rejected() {
+    fn invalid_targets_are_rejected() {
         for (text, reason) in [
             ("x", "redis: invalid URL scheme: "),
             ("http://a", "redis: invalid URL scheme: http"),

@@ -1,5 +1,6 @@
 //! CommonJS modules: files without `import`, `export` and top-level `await`, as in k6.
 
+use rquickjs::function::This;
 use rquickjs::object::Property;
 use rquickjs::{Coerced, Ctx, Exception, Function, Module, Object, Result, Value};
 
@@ -8,7 +9,7 @@ use super::source::{self, Import, Source};
 use super::user::User;
 use super::{compiled, jslib, life, loader, modules};
 
-/// Where the exports of the CommonJS modules of a virtual user are, by module name.
+/// Hidden global with the exports of a virtual user's CommonJS modules, by module name.
 const LOADED: &str = "__commonjs__";
 
 /// Defines `require()`.
@@ -19,7 +20,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>) -> Result<()> {
     define(&globals, "require", require)
 }
 
-/// The text of an ES module with the exports of the CommonJS module `name`, which is run for that.
+/// Runs the CommonJS module `name` and returns the text of an ES module that exports the same.
 pub(super) fn as_module(ctx: &Ctx<'_>, name: &str, source: &Source) -> Result<String> {
     let exports = load(ctx, name, source)?;
     let quoted = serde_json::Value::from(name).to_string();
@@ -29,35 +30,28 @@ pub(super) fn as_module(ctx: &Ctx<'_>, name: &str, source: &Source) -> Result<St
     );
     for (at, key) in exports.keys::<String>().enumerate() {
         let key = key?;
-        if key != "default" && is_name(&key) {
+        if key != "default" && source::is_identifier(&key) {
             module += &format!("const v{at} = m.{key}; export {{ v{at} as {key} }};\n");
         }
     }
     Ok(module)
 }
 
-/// Whether it can stand behind a dot.
-fn is_name(text: &str) -> bool {
-    let is_start = |c: char| c.is_alphabetic() || c == '_' || c == '$';
-    text.starts_with(is_start) && text.chars().all(|c| is_start(c) || c.is_numeric())
-}
-
-/// Runs the CommonJS module `name` unless it has been run, and gives its exports.
+/// Returns the exports of the CommonJS module `name`; runs it unless it has run.
 fn load<'js>(ctx: &Ctx<'js>, name: &str, source: &Source) -> Result<Object<'js>> {
     let loaded: Object<'js> = ctx.globals().get(LOADED)?;
     if let Some(known) = loaded.get::<_, Option<Object<'js>>>(name)? {
         return Ok(known);
     }
-    // As in k6, CommonJS is strict, too.
+    // As in k6, CommonJS is strict too.
     let wrapped = || format!("(function (module, exports) {{{}\n}})", source.text);
     let run: Function<'js> = compiled::script(ctx, name, wrapped, &source.compiled)?;
     let module = Object::new(ctx.clone())?;
     let exports = Object::new(ctx.clone())?;
     module.set("exports", exports.clone())?;
-    // Modules that require each other see what is there so far.
+    // Modules that require each other see the exports made so far.
     loaded.set(name, exports.clone())?;
-    let called: Result<Value<'js>> =
-        run.call((rquickjs::function::This(exports.clone()), module.clone(), exports));
+    let called: Result<Value<'js>> = run.call((This(exports.clone()), module.clone(), exports));
     if let Err(error) = called {
         loaded.remove(name)?;
         return Err(error);
@@ -79,10 +73,7 @@ fn require<'js>(ctx: &Ctx<'js>, specifier: &str) -> Result<Value<'js>> {
         "the \"require\" function is only available in the init stage (i.e. the global scope)";
     ensure(ctx, user.is_initialising(), message)?;
     let caller = caller(ctx).unwrap_or_else(|| source::module_name(&user.run.script));
-    let import = match source::resolve(&caller, specifier) {
-        Ok(import) => import,
-        Err(error) => return Err(user.refuse(ctx, error)),
-    };
+    let import = source::resolve(&caller, specifier).map_err(|error| user.refuse(ctx, error))?;
     let name = import.name();
     if !matches!(import, Import::BuiltIn(_)) {
         let source = loader::read(ctx, &user, &name)?;
@@ -97,7 +88,7 @@ fn require<'js>(ctx: &Ctx<'js>, specifier: &str) -> Result<Value<'js>> {
     let promise = Module::import(ctx, name.as_str())?;
     life::settle(ctx, &user, &promise)?;
     match promise.result::<Value<'js>>() {
-        // As in k6, where they have no other exports.
+        // As in k6, which ignores their other exports.
         Some(Ok(namespace)) if modules::has_default(&name) => match namespace.as_object() {
             Some(object) => object.get("default"),
             None => Ok(namespace),
@@ -107,9 +98,9 @@ fn require<'js>(ctx: &Ctx<'js>, specifier: &str) -> Result<Value<'js>> {
     }
 }
 
-/// The module whose code calls a native function.
+/// The module that calls the running native function.
 pub(super) fn caller(ctx: &Ctx<'_>) -> Option<String> {
-    // Whether the native function itself has a level of its own depends on how it is called.
+    // The native function may have a level of its own, depending on how it is called.
     (0..2).find_map(|level| {
         let name = ctx.script_or_module_name(level)?.to_string().ok()?;
         name.contains("://").then_some(name)

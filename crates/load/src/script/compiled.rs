@@ -1,5 +1,5 @@
-//! Scripts as QuickJS compiles them, shared by virtual users: a bundle of some hundred kilobytes takes as long to compile
-//! as a hundred requests.
+//! Compiled scripts, shared by virtual users: a bundle of some hundred kilobytes takes as long to compile as a
+//! hundred requests take to send.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -11,27 +11,26 @@ use rquickjs::{Ctx, Error, FromJs, Module, Result, Value, qjs};
 
 use super::user::User;
 
-/// A module or script in the form of the QuickJS that is linked into this program. Which of the two it is, the place
-/// where it is kept says: sources know whether they are modules, and libraries that are scripts have names that no import
-/// has.
+/// A module or script as bytecode of the QuickJS linked into this program. The owner knows which of the two it is:
+/// sources record whether they are modules, and libraries that are scripts have names that no import has.
 #[derive(Debug)]
 pub(crate) struct Compiled(Vec<u8>);
 
 impl Compiled {
-    /// `None` for what QuickJS cannot write.
+    /// `None` if QuickJS cannot write the module.
     pub(super) fn from_module(module: &Module<'_, Declared>) -> Option<Self> {
         module.write(WriteOptions::default()).ok().map(Self)
     }
 
     #[expect(unsafe_code, reason = "QuickJS does not check what it reads")]
     pub(super) fn load<'js>(&self, ctx: &Ctx<'js>) -> Result<Module<'js, Declared>> {
-        // SAFETY: these are the bytes of a module: the same QuickJS has written them in the same process, and nothing has
-        // changed them since.
+        // SAFETY: these are the bytes of a module: the same QuickJS has written them in the same process, and nothing
+        // has changed them since.
         unsafe { Module::load(ctx.clone(), &self.0) }
     }
 }
 
-/// What the first virtual user has compiled, by name.
+/// Built-in libraries compiled by the first virtual user, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Libraries(Mutex<HashMap<String, Arc<OnceLock<Compiled>>>>);
 
@@ -79,7 +78,7 @@ pub(super) fn script<'js, V: FromJs<'js>>(
     evaluate(ctx, name, text, compiled, &WriteOptions::default())
 }
 
-/// The texts of a library's functions are not needed, which each virtual user would keep.
+/// Drops the texts of a library's functions, which nothing needs and each virtual user would keep.
 fn without_texts() -> WriteOptions {
     WriteOptions { strip_source: true, ..WriteOptions::default() }
 }
@@ -95,8 +94,8 @@ fn evaluate<'js, V: FromJs<'js>>(
 ) -> Result<V> {
     let raw = ctx.as_raw().as_ptr();
     let script = match compiled.get() {
-        // SAFETY: `raw` is the context that runs, and these are the bytes of a script: `write` has made them with the same
-        // QuickJS in the same process, and nothing has changed them since.
+        // SAFETY: `raw` is the context that runs, and these are the bytes of a script: `write` has made them with the
+        // same QuickJS in the same process, and nothing has changed them since.
         Some(Compiled(bytes)) => unsafe {
             let flags = qjs::JS_READ_OBJ_BYTECODE as i32;
             qjs::JS_ReadObject(raw, bytes.as_ptr(), bytes.len() as _, flags)
@@ -123,8 +122,8 @@ fn evaluate<'js, V: FromJs<'js>>(
         // Another virtual user may have been first.
         let _ = compiled.set(Compiled(bytes));
     }
-    // SAFETY: `script` is a compiled script of this context, and is used no more: this call frees it. What it gives is
-    // owned by the new value.
+    // SAFETY: `script` is a compiled script of this context and not used again: this call frees it. The new value
+    // owns the result.
     let value = unsafe {
         let value = qjs::JS_EvalFunction(raw, script);
         if qjs::JS_VALUE_GET_TAG(value) == qjs::JS_TAG_EXCEPTION {
@@ -135,13 +134,13 @@ fn evaluate<'js, V: FromJs<'js>>(
     V::from_js(ctx, value)
 }
 
-/// The bytes of a compiled script; `None` for what QuickJS cannot write.
+/// The bytes of a compiled script; `None` if QuickJS cannot write it.
 #[expect(unsafe_code, reason = "rquickjs writes modules, but not scripts")]
 fn write(ctx: &Ctx<'_>, script: qjs::JSValue, options: &WriteOptions) -> Option<Vec<u8>> {
     let raw = ctx.as_raw().as_ptr();
     let mut length = 0;
-    // SAFETY: `script` is a compiled script of this context, which the call does not free. The bytes are copied before
-    // they are freed with the context's own allocator.
+    // SAFETY: `script` is a compiled script of this context, which the call does not free. The bytes are copied
+    // before they are freed with the context's own allocator.
     unsafe {
         let bytes = qjs::JS_WriteObject(raw, &raw mut length, script, options.to_flag());
         if bytes.is_null() {

@@ -1,13 +1,13 @@
 //! `console`.
 
-use rquickjs::function::Rest;
-use rquickjs::{Coerced, Ctx, Object, Result, Value};
+use rquickjs::function::{Rest, This};
+use rquickjs::{Ctx, Object, Result, Value};
 
+use super::error::plain;
 use super::modules::define;
 use super::user::User;
 use crate::log::Level;
 
-/// Defines the global `console`.
 pub(super) fn install(ctx: &Ctx<'_>) -> Result<()> {
     let console = Object::new(ctx.clone())?;
     for (name, level) in [
@@ -33,12 +33,12 @@ fn write(ctx: &Ctx<'_>, level: Level, values: &[Value<'_>]) {
     user.run.log.write_console(level, &text.join(" "));
 }
 
-/// Objects inside of objects that are looked at.
+/// Nested objects that are shown.
 const MAX_DEPTH: usize = 50;
 
 const FUNCTION: &str = "[object Function]";
 
-/// A value as k6 shows it: texts as they are, objects with their members.
+/// A value as k6 shows it: strings as they are, objects with their members.
 fn shown(value: &Value<'_>) -> String {
     if value.is_function() {
         return FUNCTION.to_owned();
@@ -49,16 +49,6 @@ fn shown(value: &Value<'_>) -> String {
     let mut text = String::new();
     show(&mut text, value, &mut Vec::new());
     text
-}
-
-/// As `String(value)`.
-fn plain(value: &Value<'_>) -> String {
-    let text = value.get::<Coerced<String>>().map(|text| text.0);
-    text.unwrap_or_else(|_| {
-        // What `toString` of the script has thrown.
-        value.ctx().catch();
-        format!("[{}]", value.type_name())
-    })
 }
 
 fn show<'js>(text: &mut String, value: &Value<'js>, around: &mut Vec<Value<'js>>) {
@@ -84,7 +74,7 @@ fn show<'js>(text: &mut String, value: &Value<'js>, around: &mut Vec<Value<'js>>
 fn show_object<'js>(text: &mut String, object: &Object<'js>, around: &mut Vec<Value<'js>>) {
     let member = |name: &str| {
         object.get::<_, Value<'js>>(name).unwrap_or_else(|_| {
-            // What a getter of the script has thrown.
+            // A getter of the script threw.
             object.ctx().catch();
             Value::new_undefined(object.ctx().clone())
         })
@@ -122,9 +112,7 @@ fn show_object<'js>(text: &mut String, object: &Object<'js>, around: &mut Vec<Va
     let names: Vec<String> = object.keys::<String>().filter_map(Result::ok).collect();
     if names.is_empty() {
         let date = member("toISOString").into_function();
-        let date = date.and_then(|date| {
-            date.call::<_, String>((rquickjs::function::This(object.clone()),)).ok()
-        });
+        let date = date.and_then(|date| date.call::<_, String>((This(object.clone()),)).ok());
         match date {
             Some(date) => text.push_str(&format!("\"{date}\"")),
             None => text.push_str("{}"),

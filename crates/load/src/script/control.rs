@@ -1,9 +1,8 @@
 //! Stopping a virtual user.
 //!
-//! Two ways: *stopping* lets the current iteration finish; *interrupting* ends it wherever it is.
-//! An interrupted script cannot go on by catching exceptions: every blocking call fails at once,
-//! and the next time QuickJS polls its interrupt handler (after at most 10,000 jumps or calls) it
-//! raises an error that no `catch` or `finally` of the script sees.
+//! *Stopping* lets the current iteration finish; *interrupting* ends it wherever it is. An interrupted script cannot
+//! go on by catching exceptions: every blocking call fails at once, and the next time QuickJS polls its interrupt
+//! handler (after at most 10,000 jumps or calls) it raises an error that no `catch` or `finally` of the script sees.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -15,14 +14,14 @@ use std::time::{Duration, Instant};
 
 use super::coroutine;
 
-/// A script that computes for longer without a blocking call lets the others go on in between.
+/// Longest computation without a blocking call before other virtual users run.
 const TIME_SLICE: Duration = Duration::from_millis(1);
 
-/// The blocking call was cut short: the iteration must end now.
+/// A blocking call was cut short: the iteration must end now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Interrupted;
 
-/// How a virtual user is stopped. Shared between it and its executor, on one thread.
+/// Stop requests for a virtual user, shared between it and its executor on one thread.
 #[derive(Debug)]
 pub(crate) struct Control {
     interrupted: Cell<bool>,
@@ -33,7 +32,7 @@ pub(crate) struct Control {
     abort: Arc<AtomicBool>,
     waker: RefCell<Option<Waker>>,
     slice_start: Cell<Instant>,
-    /// The script has waited for something since `slice_start` was set.
+    /// The script has waited since `slice_start` was set.
     has_waited: Cell<bool>,
     /// A call of the current iteration was cut short.
     cut: Cell<bool>,
@@ -95,7 +94,7 @@ impl Control {
         self.abort.load(Ordering::Relaxed)
     }
 
-    /// Blocks the virtual user until `future` is ready or it is interrupted.
+    /// Blocks the virtual user until `future` is ready or the virtual user is interrupted.
     pub(crate) fn wait<F: Future>(&self, future: F) -> Result<F::Output, Interrupted> {
         let mut future = pin!(future);
         let result = coroutine::block_on(std::future::poll_fn(|cx| {
@@ -118,13 +117,12 @@ impl Control {
         result
     }
 
-    /// Whether something was cut short since the last call, whatever the script made of it.
+    /// Returns and resets whether a call was cut short, even if the script caught the exception.
     pub(crate) fn take_cut(&self) -> bool {
         self.cut.replace(false)
     }
 
-    /// Called now and then while the script computes: lets others go on when it has had its
-    /// slice, and returns whether it must end.
+    /// Called repeatedly while the script computes: shares the thread, and returns true if the script must end.
     pub(crate) fn poll_interrupt(&self) -> bool {
         if !self.is_interrupted() {
             self.share(Instant::now());
@@ -136,7 +134,7 @@ impl Control {
         end
     }
 
-    /// Lets others go on when the script has had its slice.
+    /// Lets other virtual users run once the script has used up its time slice.
     pub(crate) fn share(&self, now: Instant) {
         if self.has_waited.replace(false) {
             self.slice_start.set(now);

@@ -1,18 +1,16 @@
 //! Stackful coroutines driven as futures.
 //!
-//! A k6 script calls `http.get()` and `sleep()` and expects them to block. Each virtual user
-//! therefore runs on a stack of its own: inside it [`block_on`] polls a future and, while that is
-//! pending, switches back to the event loop that polled the [`Coroutine`]; the wake-up of the
-//! inner future is the wake-up of the outer task. A thread per virtual user would give the same
-//! semantics at many times the memory and context-switch cost; turning every script function into
-//! a generator is not possible, because QuickJS keeps C frames between the script and the call.
+//! A k6 script calls `http.get()` and `sleep()` and expects them to block. Each virtual user therefore runs on a
+//! stack of its own: inside it [`block_on`] polls a future and, while that is pending, switches back to the event
+//! loop that polled the [`Coroutine`]; the wake-up of the inner future is the wake-up of the outer task. A thread per
+//! virtual user would have the same semantics at many times the memory and context-switch cost; turning every script
+//! function into a generator is not possible, because QuickJS keeps C frames between the script and the call.
 //!
 //! Two rules keep the unsafe part small:
-//! - A coroutine is never moved between threads (`Coroutine` is not `Send`) and the pointer in
-//!   [`CURRENT`] is only set while its coroutine is the one running on this thread.
-//! - A suspended coroutine is never unwound: its stack may hold C frames of QuickJS, which cannot
-//!   be unwound. Dropping one leaks its stack instead. Callers avoid the leak by letting the body
-//!   return (see `Control::interrupt`).
+//! - A coroutine is never moved between threads (`Coroutine` is not `Send`), and the pointer in [`CURRENT`] is only
+//!   set while its coroutine is the one running on this thread.
+//! - A suspended coroutine is never unwound: its stack may hold C frames of QuickJS. Dropping one leaks its stack.
+//!   Callers avoid the leak by letting the body return (see `Control::interrupt`).
 #![expect(unsafe_code, reason = "reaching the running coroutine's stack frame from a native call")]
 
 use std::cell::{Cell, RefCell};
@@ -27,20 +25,19 @@ use corosensei::stack::{DefaultStack, Stack as _};
 use corosensei::{CoroutineResult, Yielder};
 use rustix::mm::{Advice, madvise};
 
-/// Stack of one virtual user. Only the pages that are touched cost memory; the rest is address
-/// space, below which corosensei places a guard page.
+/// Stack of one virtual user. Only touched pages cost memory; the rest is address space above corosensei's guard page.
 pub(crate) const STACK_BYTES: usize = 512 * 1024;
 
-/// What QuickJS may use of [`STACK_BYTES`]. The rest is for the frames above it (this module) and
-/// below it: native functions, the HTTP client, the event loop's timers.
+/// Part of [`STACK_BYTES`] for QuickJS. The rest is for the frames above it (this module) and below it: native
+/// functions, the HTTP client, the event loop's timers.
 pub(crate) const SCRIPT_STACK_BYTES: usize = 320 * 1024;
 
-/// So much below the running function stays when [`release_unused`] gives a stack back: room for that function itself.
+/// Stack below the running function that [`release_unused`] keeps: room for that function itself.
 const KEPT_BYTES: usize = 4 * 1024;
 
 /// Lives on the coroutine's own stack for as long as its body runs.
 struct Frame<'y> {
-    /// The lowest address of the stack.
+    /// Lowest address of the stack.
     limit: usize,
     yielder: &'y Yielder<Waker, ()>,
     /// Wakes the task that polls this coroutine; replaced at every resumption.
@@ -48,12 +45,11 @@ struct Frame<'y> {
 }
 
 thread_local! {
-    /// The frame of the coroutine that is running on this thread right now, if any.
+    /// Frame of the coroutine that is running on this thread, if any.
     static CURRENT: Cell<Option<NonNull<Frame<'static>>>> = const { Cell::new(None) };
 }
 
-/// Puts the previous value of [`CURRENT`] back when control returns to the resumer, by whatever
-/// path (suspension, return, panic).
+/// Restores [`CURRENT`] when control returns to the resumer, by whatever path (suspension, return, panic).
 struct Restore(Option<NonNull<Frame<'static>>>);
 
 impl Drop for Restore {
@@ -62,7 +58,7 @@ impl Drop for Restore {
     }
 }
 
-/// A function that runs on its own stack; completes when the function returns.
+/// A function on a stack of its own; a future that completes when the function returns.
 pub(crate) struct Coroutine {
     inner: ManuallyDrop<corosensei::Coroutine<Waker, (), (), DefaultStack>>,
 }
@@ -107,12 +103,11 @@ impl Drop for Coroutine {
 /// Blocks the running coroutine until `future` is ready; the event loop goes on meanwhile.
 ///
 /// # Panics
-/// When called outside of a coroutine: nothing could be suspended there.
+/// If called outside of a coroutine: nothing could be suspended there.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let current = CURRENT.get().expect("block_on is only called on a virtual user's stack");
-    // SAFETY: `CURRENT` is `Some` only while the coroutine whose stack holds the frame runs on
-    // this thread, hence the code here is on that stack, below the frame, which cannot go away
-    // before this function returns.
+    // SAFETY: `CURRENT` is `Some` only while the coroutine whose stack holds the frame runs on this thread, hence
+    // this code is on that stack, below the frame, which cannot go away before this function returns.
     let frame = unsafe { current.as_ref() };
     let mut future = pin!(future);
     loop {
@@ -127,8 +122,8 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Gives memory of the running coroutine's stack back that only deeper calls than the present one have used. For a long
-/// pause: the next deep call costs a page fault for each 4 KiB.
+/// Gives memory of the running coroutine's stack back that only calls deeper than the present one have used. For long
+/// pauses: the next deep call costs a page fault for each 4 KiB.
 #[inline(never)]
 pub(crate) fn release_unused() {
     let Some(current) = CURRENT.get() else { return };
@@ -138,17 +133,15 @@ pub(crate) fn release_unused() {
     let end = here.saturating_sub(KEPT_BYTES) & !(rustix::param::page_size() - 1);
     let length = end.saturating_sub(limit);
     let start = std::ptr::with_exposed_provenance_mut(limit);
-    // SAFETY: nothing lives on a stack below the frame of the running function, and all that this one calls fits into
-    // `KEPT_BYTES`. Pages given back read as zeros when they are used again.
+    // SAFETY: nothing lives on a stack below the frame of the running function, and all calls of this one fit into
+    // `KEPT_BYTES`. Released pages read as zeros when they are used again.
     let released = unsafe { madvise(start, length, Advice::LinuxDontNeed) };
     debug_assert!(released.is_ok(), "the range is a part of the stack's mapping: {released:?}");
 }
 
-/// Lets the event loop run everything else that is ready, timers and sockets included, then
-/// continues.
+/// Lets the event loop run everything else that is ready, timers and sockets included.
 pub(crate) fn yield_now() {
-    // Tokio's own: waking the task directly would let it run again before the next look at
-    // timers and sockets.
+    // Tokio's own: waking the task directly would let it run again before timers and sockets are polled.
     block_on(tokio::task::yield_now());
 }
 
@@ -165,20 +158,21 @@ mod tests {
         runtime.block_on(tokio::task::LocalSet::new().run_until(future));
     }
 
+    fn spawn(body: impl FnOnce() + 'static) -> tokio::task::JoinHandle<()> {
+        tokio::task::spawn_local(Coroutine::new(body).unwrap())
+    }
+
     #[test]
     fn blocking_calls_of_two_coroutines_overlap() {
         on_event_loop(async {
             let log = Rc::new(RefCell::new(Vec::new()));
             let start = |name: &'static str| {
                 let log = log.clone();
-                tokio::task::spawn_local(
-                    Coroutine::new(move || {
-                        log.borrow_mut().push(format!("{name} begins"));
-                        yield_now();
-                        log.borrow_mut().push(format!("{name} ends"));
-                    })
-                    .unwrap(),
-                )
+                spawn(move || {
+                    log.borrow_mut().push(format!("{name} begins"));
+                    yield_now();
+                    log.borrow_mut().push(format!("{name} ends"));
+                })
             };
             let (a, b) = (start("a"), start("b"));
             a.await.unwrap();
@@ -201,15 +195,15 @@ mod tests {
         });
     }
 
-    /// What is resident of the 256 KiB below `address`, in KiB. Not by mapping, as `smaps` has it: neighbours on the heap
-    /// may be one mapping with the stack.
+    /// Resident part of the 256 KiB below `address`, in KiB. By page, not by mapping as in `smaps`: neighbours on the
+    /// heap may share a mapping with the stack.
     fn resident_kib(address: usize) -> usize {
         let (page, pages) = (rustix::param::page_size(), 64);
         let mut entries = [0_u8; 64 * 8];
         let first = (address / page - pages + 1) * 8;
         let pagemap = std::fs::File::open("/proc/self/pagemap").unwrap();
         pagemap.read_exact_at(&mut entries, first as u64).unwrap();
-        // The highest bit of an entry, in the machine's order of bytes: the page is in memory.
+        // The highest bit of an entry, in native byte order: the page is in memory.
         let entries = entries.as_chunks().0.iter().map(|entry| u64::from_ne_bytes(*entry));
         entries.filter(|entry| entry >> 63 == 1).count() * page / 1024
     }
@@ -223,19 +217,20 @@ mod tests {
     #[test]
     fn a_stack_that_is_released_keeps_what_the_present_call_needs() {
         on_event_loop(async {
-            let coroutine = Coroutine::new(|| {
+            spawn(|| {
                 let kept = std::hint::black_box([7_u8; 1024]);
                 let here = kept.as_ptr().addr();
                 assert_eq!(use_stack(), 1);
                 assert!(resident_kib(here) >= 200, "{} KiB", resident_kib(here));
                 release_unused();
-                // Reading the figure itself takes some of the stack again.
+                // Reading the figure itself uses some of the stack again.
                 assert!(resident_kib(here) < 64, "{} KiB", resident_kib(here));
                 yield_now();
                 assert_eq!(use_stack(), 1);
                 assert_eq!(std::hint::black_box(kept), [7; 1024]);
-            });
-            coroutine.unwrap().await;
+            })
+            .await
+            .unwrap();
         });
     }
 
@@ -249,25 +244,23 @@ mod tests {
                 timer.set(true);
             });
             // Ends only when the timer fires.
-            let busy = Coroutine::new(move || {
+            spawn(move || {
                 while !fired.get() {
                     yield_now();
                 }
-            });
-            busy.unwrap().await;
+            })
+            .await
+            .unwrap();
         });
     }
 
     #[test]
     fn a_panic_in_the_body_reaches_the_task_and_not_the_process() {
         on_event_loop(async {
-            let task = tokio::task::spawn_local(
-                Coroutine::new(|| {
-                    yield_now();
-                    panic!("as a bug would");
-                })
-                .unwrap(),
-            );
+            let task = spawn(|| {
+                yield_now();
+                panic!("as a bug would");
+            });
             assert!(task.await.unwrap_err().is_panic());
             assert!(CURRENT.get().is_none());
         });
@@ -283,13 +276,11 @@ mod tests {
         }
         let dropped = Rc::new(Cell::new(false));
         let witness = Witness(dropped.clone());
-        let mut coroutine = Box::pin(
-            Coroutine::new(move || {
-                let _witness = witness;
-                block_on(std::future::pending::<()>());
-            })
-            .unwrap(),
-        );
+        let body = move || {
+            let _witness = witness;
+            block_on(std::future::pending::<()>());
+        };
+        let mut coroutine = Box::pin(Coroutine::new(body).unwrap());
         let mut cx = Context::from_waker(Waker::noop());
         assert!(coroutine.as_mut().poll(&mut cx).is_pending());
         drop(coroutine);

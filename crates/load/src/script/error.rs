@@ -1,18 +1,17 @@
-//! What can go wrong in a script, and how it is reported.
+//! Errors of scripts, and their report.
 
 use std::path::Path;
 
-use rquickjs::{CaughtError, Ctx, Value};
+use rquickjs::{CaughtError, Coerced, Value};
 use thiserror::Error;
 
 use super::syntax::relocate;
 use super::user::User;
 use crate::options::lines;
 
-/// A script that could not be initialised, or must not go on.
+/// Reason why a script could not be initialised or must not go on.
 #[derive(Debug, Clone, Error, PartialEq)]
 pub(crate) enum ScriptError {
-    /// A file could not be read.
     #[error("{0}")]
     Read(String),
     /// The script threw, or does not parse.
@@ -21,13 +20,12 @@ pub(crate) enum ScriptError {
     /// The script uses something k6 has and this engine does not.
     #[error("{0} is not supported yet")]
     Unsupported(String),
-    /// The same, and what to do instead.
+    /// As `Unsupported`, with the alternative.
     #[error("{what} is not supported yet; {instead}")]
     Replaced { what: String, instead: &'static str },
-    /// More than one problem, each reported in a message of its own.
+    /// Several problems, each reported in a message of its own.
     #[error("{}", lines(.0))]
     Several(Vec<ScriptError>),
-    /// The options cannot be used.
     #[error("{0}")]
     Options(String),
     /// The run was stopped meanwhile.
@@ -36,21 +34,20 @@ pub(crate) enum ScriptError {
     /// The script called `exec.test.abort()` before the run began.
     #[error("test aborted{0}")]
     Aborted(String),
-    /// A function of the life-cycle took too long.
+    /// A life-cycle function took too long.
     #[error(
         "{function}() execution timed out after {seconds} seconds; the option {option} allows more"
     )]
     Timeout {
         /// `setup` or `teardown`.
         function: &'static str,
-        /// The option that sets the limit.
         option: &'static str,
         seconds: f64,
     },
-    /// The init code took too long; where it was.
+    /// The init code took too long; holds the position it had reached.
     #[error("the init code did not end in time, {0}")]
     Overdue(String),
-    /// The engine panicked, and where.
+    /// The engine panicked; holds the place.
     #[error("the engine panicked in {0}; this is a bug, please report it")]
     Panic(String),
     /// No thread, memory, signal handler or output file for the run.
@@ -59,7 +56,7 @@ pub(crate) enum ScriptError {
 }
 
 impl ScriptError {
-    /// The problems one by one; `None` if there is none.
+    /// Joins problems, flattening lists; `None` if there are none.
     pub(crate) fn of(problems: impl IntoIterator<Item = Self>) -> Option<Self> {
         let mut single: Vec<Self> = Vec::new();
         for problem in problems {
@@ -72,7 +69,7 @@ impl ScriptError {
     }
 }
 
-/// An exception as text: message, then where it happened.
+/// An exception as text: its message, then its stack.
 pub(crate) fn describe(caught: &CaughtError<'_>) -> String {
     match caught {
         CaughtError::Exception(exception) => {
@@ -90,7 +87,7 @@ pub(crate) fn describe(caught: &CaughtError<'_>) -> String {
             };
             format!("{name}: {message}{}", relocate(&stack, written))
         }
-        // QuickJS throws it when there is no memory for an error either.
+        // Thrown by QuickJS when there is no memory for an error either.
         CaughtError::Value(value) if value.is_null() => {
             format!("Uncaught null (perhaps {})", out_of_memory())
         }
@@ -104,9 +101,8 @@ fn out_of_memory() -> String {
     format!("out of memory: a virtual user's script may use {limit} MiB")
 }
 
-/// A value as the console shows it: strings as they are, objects as JSON.
+/// A value as text: strings as they are, objects as JSON.
 pub(crate) fn to_text(value: &Value<'_>) -> String {
-    let ctx: &Ctx<'_> = value.ctx();
     if let Some(exception) = value.as_exception() {
         let message = exception.message().unwrap_or_default();
         let name: String = exception.as_object().get("name").unwrap_or_else(|_| "Error".to_owned());
@@ -114,14 +110,19 @@ pub(crate) fn to_text(value: &Value<'_>) -> String {
     }
     if value.is_object()
         && !value.is_function()
-        && let Ok(Some(json)) = ctx.json_stringify(value.clone())
+        && let Ok(Some(json)) = value.ctx().json_stringify(value.clone())
     {
         return json.to_string().unwrap_or_default();
     }
-    // Clears what a throwing `toJSON` or `toString` left behind.
-    let text = value.get::<rquickjs::Coerced<String>>().map(|text| text.0);
+    plain(value)
+}
+
+/// `String(value)`, or the type's name if the script's `toString` throws.
+pub(super) fn plain(value: &Value<'_>) -> String {
+    let text = value.get::<Coerced<String>>().map(|text| text.0);
     text.unwrap_or_else(|_| {
-        ctx.catch();
+        // Clears the exception.
+        value.ctx().catch();
         format!("[{}]", value.type_name())
     })
 }

@@ -1,4 +1,4 @@
-//! Targets of the fuzzer that need what only this module sees.
+//! Fuzz targets for private parts of this module.
 
 use super::modules::{files, json_path};
 use super::syntax::{self, Language, Syntax};
@@ -17,7 +17,6 @@ pub(crate) fn csv(text: &str) {
     }
 }
 
-/// What a script contains.
 pub(crate) fn read(text: &str, language: Language) -> Option<Syntax> {
     syntax::read(text.to_owned(), language, "script").ok().map(|(syntax, _)| syntax)
 }

@@ -1,5 +1,4 @@
-//! The part of a virtual user's life after its init code: iterations, and calls of the functions
-//! of the life-cycle.
+//! The life of a virtual user after its init code: iterations, and calls of life-cycle functions.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -18,13 +17,12 @@ use super::{ScriptError, modules};
 use crate::log::Level;
 use crate::metrics::GroupId;
 
-/// What a virtual user does with its tasks.
 pub(super) struct Iterations<'a, 'js> {
     ctx: &'a Ctx<'js>,
     user: &'a Rc<User>,
     functions: HashMap<String, Function<'js>>,
-    /// This virtual user's own copy of what `setup()` returned, once it was needed. As in k6 the
-    /// changes an iteration makes to it are there in the next one.
+    /// This virtual user's own copy of the result of `setup()`, once needed. As in k6, changes by an iteration are
+    /// visible to the next one.
     data: Option<Value<'js>>,
     count: u64,
 }
@@ -119,7 +117,7 @@ impl<'a, 'js> Iterations<'a, 'js> {
         });
         let result = CaughtError::catch(self.ctx, result);
         match self.conclude(result.err()) {
-            // In k6's metrics the one that aborts the test is complete.
+            // In k6's metrics the iteration that aborts the test is complete.
             IterationOutcome::Interrupted if self.user.has_aborted.get() => {
                 IterationOutcome::Complete
             }
@@ -127,7 +125,7 @@ impl<'a, 'js> Iterations<'a, 'js> {
         }
     }
 
-    /// Calls a function; when it is asynchronous, to the end.
+    /// Calls a function, and waits for its promise if it is asynchronous.
     fn run(&self, function: &Function<'js>, argument: Value<'js>) -> rquickjs::Result<Value<'js>> {
         let value: Value<'js> = function.call((argument,))?;
         let Some(promise) = value.as_promise() else { return Ok(value) };
@@ -136,17 +134,15 @@ impl<'a, 'js> Iterations<'a, 'js> {
         Ok(settled.unwrap_or_else(|| Value::new_undefined(self.ctx.clone())))
     }
 
-    /// What an iteration came to that ended with this exception or with none, when everything it
-    /// left behind is done.
+    /// Completes an iteration, with the exception it threw if any. An interruption shows in `take_cut`.
     fn conclude(&self, thrown: Option<CaughtError<'_>>) -> IterationOutcome {
-        // An interruption shows in `take_cut`.
-        // After an exception timers and requests are not waited for any more.
+        // After an exception, timers and requests are not waited for.
         let thrown = thrown.map(|caught| describe(&caught));
         if thrown.is_some() {
             self.user.tasks.clear(self.ctx);
         }
         let drained = CaughtError::catch(self.ctx, drain(self.ctx, self.user));
-        // What a timer throws is as if the function had thrown it, as in k6.
+        // An exception of a timer counts as one of the function, as in k6.
         let thrown = thrown.or(drained.err().map(|caught| describe(&caught)));
         self.user.tasks.clear(self.ctx);
         self.user.sockets.close(self.user);
@@ -171,23 +167,19 @@ impl<'a, 'js> Iterations<'a, 'js> {
 
     fn account(&self, outcome: &IterationOutcome, duration: Duration) {
         let live = &self.user.run.live;
-        // Iterations of the warm-up count in sums over the whole run only.
+        // Sums over the whole run exclude iterations of the warm-up.
         let counted = u64::from(self.user.event_loop.recorder.borrow().is_recording());
-        // After an exception some may be left that are not waited for any more.
+        // After an exception, requests may be left that are not waited for.
         let waiting = self.user.pending.give_up();
-        if !matches!(outcome, IterationOutcome::Interrupted) {
+        if *outcome == IterationOutcome::Interrupted {
+            self.user.end_iteration();
+            live.interrupted.fetch_add(counted, Ordering::Relaxed);
+            self.user.add_interrupted(waiting);
+        } else {
             self.user.group.set(GroupId::ROOT);
-        }
-        self.user.end_iteration();
-        match outcome {
-            IterationOutcome::Interrupted => {
-                live.interrupted.fetch_add(counted, Ordering::Relaxed);
-                self.user.add_interrupted(waiting);
-            }
-            IterationOutcome::Complete | IterationOutcome::Threw(_) => {
-                self.user.add_iteration(duration);
-                live.complete.fetch_add(counted, Ordering::Relaxed);
-            }
+            self.user.end_iteration();
+            self.user.add_iteration(duration);
+            live.complete.fetch_add(counted, Ordering::Relaxed);
         }
         if let IterationOutcome::Threw(exception) = outcome {
             let had_bad_request = self.user.had_bad_request();
@@ -199,18 +191,18 @@ impl<'a, 'js> Iterations<'a, 'js> {
         self.user.settle_iteration();
     }
 
-    /// `minIterationDuration`: waits for what is left of it.
+    /// Waits until the iteration has taken `minIterationDuration`.
     fn fill_up(&self, took: Duration) {
         let left = self.user.run.settings().min_iteration_duration.saturating_sub(took);
         if !left.is_zero() {
-            // Nothing is lost when it is cut short.
+            // Nothing is lost when the wait is cut short.
             let _ = self.user.control.wait(tokio::time::sleep(left));
             self.user.control.take_cut();
         }
     }
 
     fn log_exception(&self, exception: &str) {
-        // What ended the run is reported once, at its end.
+        // The failure of a run is reported once, at its end.
         if self.user.run.failure().is_some() {
             return;
         }
@@ -223,29 +215,25 @@ impl<'a, 'js> Iterations<'a, 'js> {
         self.user.run.log.write_limited(Level::Error, exception, &fields);
     }
 
-    /// Calls a function of the life-cycle.
     fn call(&self, call: &Call) -> Result<Returned, CallError> {
         let user = self.user;
         user.assignment.replace(call.assignment.clone());
         let group =
             call.group.map(|name| user.event_loop.recorder.borrow_mut().group(GroupId::ROOT, name));
         user.group.set(group.unwrap_or(GroupId::ROOT));
+        let is_summary = call.function == "handleSummary";
         let mut argument = None;
         let result = (|| {
             let Some(function) = self.functions.get(call.function) else {
                 return Ok(Returned::default());
             };
             let given = self.parse(call.argument.as_ref())?;
-            if call.function == "handleSummary" {
-                argument = Some(given.clone());
-            }
+            argument = is_summary.then(|| given.clone());
             let value = self.run(function, given)?;
-            match call.function {
-                "handleSummary" => {
-                    Ok(Returned { json: None, outputs: read_outputs(self.ctx, &value)? })
-                }
-                _ => self.read(value),
-            }
+            Ok(match is_summary {
+                true => Returned { json: None, outputs: read_outputs(self.ctx, &value)? },
+                false => Returned { json: self.to_json(value)?, outputs: None },
+            })
         })();
         let (mut returned, thrown) = match CaughtError::catch(self.ctx, result) {
             Ok(returned) => (returned, None),
@@ -253,8 +241,7 @@ impl<'a, 'js> Iterations<'a, 'js> {
         };
         let outcome = self.conclude(thrown);
         if let Some(argument) = argument {
-            let left = CaughtError::catch(self.ctx, self.read(argument));
-            returned.json = left.ok().and_then(|left| left.json);
+            returned.json = CaughtError::catch(self.ctx, self.to_json(argument)).ok().flatten();
         }
         user.end_iteration();
         user.pending.give_up();
@@ -262,7 +249,7 @@ impl<'a, 'js> Iterations<'a, 'js> {
         match outcome {
             IterationOutcome::Complete => Ok(returned),
             IterationOutcome::Interrupted => Err(CallError::Interrupted),
-            // What is left of the argument counts nevertheless. What ended the run is reported once.
+            // The changes made to the argument count nevertheless. The failure of a run is reported once.
             IterationOutcome::Threw(text)
                 if returned.json.is_some() && user.run.failure().is_none() =>
             {
@@ -273,25 +260,23 @@ impl<'a, 'js> Iterations<'a, 'js> {
         }
     }
 
-    fn read(&self, value: Value<'js>) -> rquickjs::Result<Returned> {
-        let mut returned = Returned::default();
-        // As k6 passes it on: what is undefined is null then, not left out.
+    fn to_json(&self, value: Value<'js>) -> rquickjs::Result<Option<String>> {
+        if value.is_undefined() {
+            return Ok(None);
+        }
+        // As in k6, undefined members become null instead of being left out.
         let fill: Function<'js> =
             self.ctx.eval("(_, value) => (value === undefined ? null : value)")?;
-        let json = match value.is_undefined() {
-            true => None,
-            false => self.ctx.json_stringify_replacer(value, fill)?,
-        };
-        returned.json = json.map(|text| text.to_string()).transpose()?;
-        if returned.json.as_ref().is_some_and(|json| json.len() > MAX_DATA_BYTES) {
+        let json = self.ctx.json_stringify_replacer(value, fill)?;
+        let json = json.map(|text| text.to_string()).transpose()?;
+        if json.as_ref().is_some_and(|json| json.len() > MAX_DATA_BYTES) {
             let message = format!("the returned data is larger than {} MiB", MAX_DATA_BYTES >> 20);
             return Err(Exception::throw_message(self.ctx, &message));
         }
-        Ok(returned)
+        Ok(json)
     }
 }
 
-/// Reads what `handleSummary()` returned.
 fn read_outputs(ctx: &Ctx<'_>, value: &Value<'_>) -> rquickjs::Result<Option<Outputs>> {
     if !value.get::<Coerced<bool>>()?.0 {
         return Ok(None);
@@ -312,5 +297,5 @@ fn read_outputs(ctx: &Ctx<'_>, value: &Value<'_>) -> rquickjs::Result<Option<Out
     Ok(Some(outputs))
 }
 
-/// Every virtual user has a copy of what `setup()` returns.
+/// Limit of the result of `setup()`, of which every virtual user has a copy.
 const MAX_DATA_BYTES: usize = 64 << 20;

@@ -1,4 +1,4 @@
-//! The life of a virtual user: what runs on its stack from start to end.
+//! The life of a virtual user, from start to end of its stack.
 
 use std::rc::Rc;
 
@@ -19,17 +19,14 @@ use super::{
 use crate::log::Level;
 use crate::options::Layer;
 
-/// What a script exports, as far as the engine needs to know.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Exports {
     /// `options`, as JSON.
     pub(crate) options: Option<serde_json::Value>,
-    /// Names of exported functions.
     pub(crate) functions: Vec<String>,
 }
 
-/// Runs a virtual user: init code, then iterations as they come, until the mailbox is closed.
-/// Must be called on a coroutine's stack.
+/// Runs a virtual user: init code, then tasks until the mailbox is closed. Must be called on a coroutine's stack.
 pub(crate) fn live(
     user: &Rc<User>,
     mailbox: &Mailbox,
@@ -74,14 +71,13 @@ fn start_engine(user: &Rc<User>) -> rquickjs::Result<Context> {
     Context::full(&runtime)
 }
 
-/// Runs the init code.
 fn initialise<'js>(ctx: &Ctx<'js>, user: &Rc<User>) -> Result<(Object<'js>, Exports), ScriptError> {
     user.attach(ctx);
     let evaluated = (|| {
         install_globals(ctx, user)?;
         let name = source::module_name(&user.run.script);
         let source = loader::read(ctx, user, &name)?;
-        // What was compiled before has to be asked for by its name: that is how its imports are found.
+        // A compiled module has to be imported by its name: that is how its imports are found.
         if source.syntax.is_module && source.compiled.get().is_some() {
             let promise = Module::import(ctx, name.as_str())?;
             settle(ctx, user, &promise)?;
@@ -90,7 +86,7 @@ fn initialise<'js>(ctx: &Ctx<'js>, user: &Rc<User>) -> Result<(Object<'js>, Expo
                 return namespace;
             }
         }
-        let (module, promise) = loader::declare_text(ctx, &name, &source)?.eval()?;
+        let (module, promise) = loader::declare(ctx, &name, &source)?.eval()?;
         settle(ctx, user, &promise)?;
         drain(ctx, user)?;
         module.namespace()
@@ -105,7 +101,7 @@ fn initialise<'js>(ctx: &Ctx<'js>, user: &Rc<User>) -> Result<(Object<'js>, Expo
         }
         user.take_refusal().unwrap_or_else(|| ScriptError::Exception(describe(&caught)))
     })?;
-    // A script must not hide a refusal by catching it. What is wrong with its options is reported as well.
+    // A script must not hide a refusal by catching it. Errors in its options are reported as well.
     if let Some(error) = user.take_refusal() {
         let options =
             read_exports(ctx, &namespace).catch(ctx).ok().and_then(|(_, options)| options);
@@ -116,7 +112,7 @@ fn initialise<'js>(ctx: &Ctx<'js>, user: &Rc<User>) -> Result<(Object<'js>, Expo
         let all = ScriptError::of([error].into_iter().chain(wrong));
         return Err(all.unwrap_or(ScriptError::Interrupted));
     }
-    // Once is enough here, too.
+    // Once is enough: all virtual users run the same init code.
     for text in user.rejections.take().into_iter().filter(|_| user.id == 0) {
         user.run.log.write_limited(Level::Error, &uncaught(&text), &[]);
     }
@@ -145,7 +141,7 @@ fn install_globals(ctx: &Ctx<'_>, user: &Rc<User>) -> rquickjs::Result<()> {
     modules::install_globals(ctx)
 }
 
-/// What the script exports, with its options apart: as they are and as JSON.
+/// Exports, with the options apart: as a value and as JSON.
 type Exported<'js> = (Exports, Option<(Value<'js>, String)>);
 
 fn read_exports<'js>(ctx: &Ctx<'js>, namespace: &Object<'js>) -> rquickjs::Result<Exported<'js>> {
@@ -164,8 +160,8 @@ fn read_exports<'js>(ctx: &Ctx<'js>, namespace: &Object<'js>) -> rquickjs::Resul
     Ok((exports, options))
 }
 
-/// Reads the options' JSON. `JSON.stringify` has `null` for `NaN` and `Infinity`, which would stand for
-/// an option that is not set: they are refused, as in k6.
+/// Parses the options' JSON. `JSON.stringify` writes `null` for `NaN` and `Infinity`, which would mean an unset
+/// option: they are refused, as in k6.
 fn read_options(value: &Value<'_>, json: &str) -> Result<serde_json::Value, ScriptError> {
     let json = serde_json::from_str(json)
         .map_err(|error| ScriptError::Options(format!("`options` cannot be read: {error}")))?;
@@ -178,8 +174,7 @@ fn read_options(value: &Value<'_>, json: &str) -> Result<serde_json::Value, Scri
     }
 }
 
-/// The first number of `value` that JSON does not have, and where it is. Goes as deep as `json`, which
-/// its parser limits.
+/// Path and name of the first number of `value` that JSON cannot hold. Goes as deep as `json`, which its parser limits.
 fn no_number(value: &Value<'_>, json: &serde_json::Value) -> Option<(String, &'static str)> {
     use serde_json::Value as Json;
     let found = match json {
@@ -204,9 +199,8 @@ fn no_number(value: &Value<'_>, json: &serde_json::Value) -> Option<(String, &'s
     found.map(|(step, (path, number))| (step + &path, number))
 }
 
-/// Runs pending jobs until a promise is settled, and returns how. A promise that is still pending when
-/// there is no timer and no request left to wait for never will be: it counts as fulfilled, as in
-/// k6, where the event loop ends when it has nothing left to wait for.
+/// Runs pending jobs until a promise is settled. A promise that is still pending when no timer and no request is left
+/// counts as fulfilled, as in k6, whose event loop ends then.
 pub(super) fn settle<'js>(
     ctx: &Ctx<'js>,
     user: &User,
@@ -219,12 +213,12 @@ pub(super) fn settle<'js>(
     }
 }
 
-/// Runs what asynchronous functions that were not awaited have left to do.
+/// Runs the remaining jobs of asynchronous functions that were not awaited.
 pub(super) fn drain(ctx: &Ctx<'_>, user: &User) -> rquickjs::Result<()> {
     run_until(ctx, user, || false)
 }
 
-/// Runs jobs and tasks until it is so, or none is left.
+/// Runs jobs and tasks until `is_over`, or none is left.
 fn run_until(ctx: &Ctx<'_>, user: &User, is_over: impl Fn() -> bool) -> rquickjs::Result<()> {
     while !is_over() {
         // Short jobs that start each other never reach QuickJS's own interrupt poll.

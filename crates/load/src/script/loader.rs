@@ -14,7 +14,6 @@ use super::user::User;
 use super::{commonjs, jslib, modules};
 use crate::log::Level;
 
-/// Resolves and loads the modules of one virtual user.
 pub(super) struct ModuleLoader(pub(super) Rc<User>);
 
 impl Resolver for ModuleLoader {
@@ -40,7 +39,11 @@ impl Loader for ModuleLoader {
         if name.contains("://") && !jslib::is_built_in(name) {
             let message = "modules can only be imported in the init code";
             modules::ensure(ctx, self.0.is_initialising(), message)?;
-            return declare(ctx, name, &read(ctx, &self.0, name)?);
+            let source = read(ctx, &self.0, name)?;
+            return match source.compiled.get() {
+                Some(compiled) if source.syntax.is_module => compiled.load(ctx),
+                _ => declare(ctx, name, &source),
+            };
         }
         if modules::instead(name).is_some() {
             if !self.0.is_initialising() {
@@ -54,16 +57,8 @@ impl Loader for ModuleLoader {
     }
 }
 
-/// Declares the module `name`, whichever kind it is of.
-fn declare<'js>(ctx: &Ctx<'js>, name: &str, source: &Source) -> Result<Module<'js, Declared>> {
-    match source.compiled.get() {
-        Some(compiled) if source.syntax.is_module => compiled.load(ctx),
-        _ => declare_text(ctx, name, source),
-    }
-}
-
-/// The same from its text. An ES module is kept as it was compiled.
-pub(super) fn declare_text<'js>(
+/// Declares the module `name` from its text, and keeps an ES module as compiled.
+pub(super) fn declare<'js>(
     ctx: &Ctx<'js>,
     name: &str,
     source: &Source,
@@ -79,7 +74,7 @@ pub(super) fn declare_text<'js>(
     Ok(module)
 }
 
-/// The file or fetched module `name`. Refuses what uses something that is missing.
+/// Reads the file or fetched module `name`. Refuses imports of missing modules.
 pub(super) fn read(ctx: &Ctx<'_>, user: &User, name: &str) -> Result<Source> {
     let sources = &user.run.sources;
     let read = match name.strip_prefix("file://") {
@@ -87,10 +82,11 @@ pub(super) fn read(ctx: &Ctx<'_>, user: &User, name: &str) -> Result<Source> {
         None => sources.read_fetched(&user.run.script, name),
     };
     let source = read.map_err(|error| user.refuse(ctx, error))?;
-    // Once is enough: virtual users have the same text.
+    // Once is enough: all virtual users have the same text.
     if user.id == 0 {
-        for error in modules::missing(&source.syntax) {
-            user.note_refusal(error);
+        for name in source.syntax.specifiers.iter().filter(|name| modules::instead(name).is_some())
+        {
+            user.note_refusal(modules::unknown(name));
         }
         for Use { module, member, line } in modules::unknown_members(&source.syntax) {
             let message = format!("{name}, line {line}: `{module}` has no member `{member}`");

@@ -1,4 +1,4 @@
-//! Where work is left for a virtual user.
+//! The queue of work for a virtual user.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -16,72 +16,68 @@ use super::user::Assignment;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Turn {
     pub(crate) start: Instant,
-    /// When it should have started; only open models have a plan for single iterations.
+    /// Planned start; `None` in closed models, which plan no single iterations.
     pub(crate) intended: Option<Instant>,
 }
 
-/// Decides which iterations a virtual user runs.
+/// Schedules the iterations of a virtual user.
 pub(crate) trait Turns {
-    /// Asked before every iteration, on the virtual user's own stack; may wait. `None` ends the work.
+    /// Called before every iteration, on the virtual user's own stack; may wait. `None` ends the work.
     fn next(&self) -> Option<Turn>;
 }
 
 /// Iterations of one scenario.
 pub(crate) struct Activation {
     pub(crate) assignment: Rc<Assignment>,
-    /// The exported function.
+    /// Name of the exported function.
     pub(crate) exec: String,
     /// Added to `__ENV`.
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) turns: Box<dyn Turns>,
-    /// Notified when the last iteration is over.
+    /// Notified after the last iteration.
     pub(crate) done: oneshot::Sender<()>,
-    /// Held while there is work, also when it ends in a panic.
+    /// Held until the work ends, even by a panic.
     pub(crate) busy: Option<OwnedMutexGuard<()>>,
 }
 
-/// A function of the life-cycle (`setup`, `teardown`, `handleSummary`), called once.
+/// One call of a life-cycle function (`setup`, `teardown`, `handleSummary`).
 pub(crate) struct Call {
     pub(crate) function: &'static str,
-    /// Its argument as JSON; `undefined` when absent.
+    /// Argument as JSON; `None` is `undefined`.
     pub(crate) argument: Option<Arc<str>>,
-    /// What is measured meanwhile belongs to a group of this name.
+    /// Group of the values measured during the call.
     pub(crate) group: Option<&'static str>,
     pub(crate) assignment: Rc<Assignment>,
     pub(crate) reply: oneshot::Sender<Result<Returned, CallError>>,
 }
 
-/// Contents by where they are to be written: a path, `stdout` or `stderr`.
+/// Contents by target: a path, `stdout` or `stderr`.
 pub(crate) type Outputs = Vec<(String, Vec<u8>)>;
 
-/// What a life-cycle function gave back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Returned {
-    /// As JSON; absent for `undefined` and what JSON has no words for. Of `handleSummary()` it is the argument, which the
+    /// As JSON; `None` for `undefined` and values without JSON. For `handleSummary()` the argument, which the
     /// function may have changed.
     pub(crate) json: Option<String>,
-    /// What `handleSummary()` wants to be written, by where; `None` when it leaves that to the engine.
+    /// Outputs of `handleSummary()`; `None` leaves the summary to the engine.
     pub(crate) outputs: Option<Outputs>,
 }
 
-/// Why it gave nothing back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CallError {
     Threw(String),
-    /// It was cut short.
     Interrupted,
 }
 
-/// What a virtual user can be asked for.
 pub(crate) enum Task {
-    /// Make ready what the first iteration would otherwise have to wait for.
+    /// Prepare the data of `setup()`, which the first iteration would otherwise wait for.
     Prepare(oneshot::Sender<()>),
     Iterate(Activation),
     Call(Call),
 }
 
-/// A mailbox as its virtual user has it. When that ends, even by a panic, what it leaves undone is
-/// dropped, so that no one waits for it.
+/// The mailbox as its virtual user holds it. Dropping it, even in a panic, drops the tasks that are left, so that
+/// nothing waits for them.
 pub(crate) struct Served(pub(crate) Rc<Mailbox>);
 
 impl Drop for Served {
@@ -92,7 +88,6 @@ impl Drop for Served {
     }
 }
 
-/// Work for one virtual user, in order.
 #[derive(Default)]
 pub(crate) struct Mailbox {
     state: RefCell<MailboxState>,
@@ -106,12 +101,11 @@ struct MailboxState {
 }
 
 impl Mailbox {
-    /// Gives iterations to a virtual user.
     pub(crate) fn send(&self, work: Activation) {
         self.put(Task::Iterate(work));
     }
 
-    /// Drops the task when the mailbox is closed.
+    /// Queues a task; drops it if the mailbox is closed.
     pub(crate) fn put(&self, task: Task) {
         self.update(|state| {
             if !state.closed {
@@ -120,7 +114,7 @@ impl Mailbox {
         });
     }
 
-    /// Ends the virtual user once it has nothing left to do.
+    /// Ends the virtual user after the tasks queued so far.
     pub(crate) fn close(&self) {
         self.update(|state| state.closed = true);
     }
@@ -133,7 +127,7 @@ impl Mailbox {
         }
     }
 
-    /// The next task; waits for it, on the virtual user's own stack.
+    /// Waits for the next task, on the virtual user's own stack.
     pub(super) fn receive(&self) -> Option<Task> {
         coroutine::block_on(std::future::poll_fn(|cx| {
             let mut state = self.state.borrow_mut();

@@ -1,5 +1,6 @@
-//! What a virtual user measures, and the tags of it.
+//! Measuring: the values of a virtual user and their tags.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,14 +9,14 @@ use super::user::{Assignment, Position, User};
 use crate::metrics::{Builtin, GroupId, MetricId, Recorder, SampleTags};
 
 impl User {
-    /// Adds a value to a metric, with the tags of this moment and `tags`.
+    /// Adds a value to a metric, with the current tags and `tags`.
     pub(crate) fn add(&self, metric: MetricId, value: f64, tags: Option<&[(String, String)]>) {
         self.measure(self.group.get(), tags, |recorder, _, tags| {
             recorder.add(metric, value, &tags);
         });
     }
 
-    /// Notifies the outputs that an iteration or a function of the life-cycle is over.
+    /// Notifies the outputs of the end of an iteration or life-cycle function.
     pub(crate) fn end_iteration(&self) {
         self.measure(self.group.get(), None, |recorder, _, tags| recorder.end_iteration(&tags));
     }
@@ -31,7 +32,7 @@ impl User {
         });
     }
 
-    /// Counts an iteration that has ended by itself.
+    /// Counts an iteration that was not cut short.
     pub(crate) fn add_iteration(&self, duration: Duration) {
         self.add(Builtin::IterationDuration.id(), duration.as_secs_f64() * 1e3, None);
         self.add(Builtin::Iterations.id(), 1.0, None);
@@ -52,7 +53,7 @@ impl User {
         }
     }
 
-    /// Measures something with the tags of this moment and `tags`.
+    /// Records with the current tags and `tags`.
     pub(super) fn measure<R>(
         &self,
         group: GroupId,
@@ -75,7 +76,7 @@ impl User {
         record(&mut recorder, &assignment, tags)
     }
 
-    /// A tag that what is measured now has; those of single values are not among them.
+    /// A tag that all values have at present.
     pub(crate) fn tag(&self, key: &str) -> Option<String> {
         let group = self.group.get();
         self.measure(group, None, |_, _, tags| tags.get(key).map(std::borrow::Cow::into_owned))
@@ -85,14 +86,11 @@ impl User {
         let assignment = self.assignment.borrow();
         let own = assignment.tags.iter().map(|(key, _)| key.as_str());
         let scenario = (!assignment.scenario.is_empty()).then_some("scenario");
-        let mut keys: Vec<String> =
-            own.chain(scenario).chain(["group"]).map(str::to_owned).collect();
-        keys.sort();
-        keys.dedup();
-        keys
+        let keys: BTreeSet<&str> = own.chain(scenario).chain(["group"]).collect();
+        keys.into_iter().map(str::to_owned).collect()
     }
 
-    /// Sets or removes a tag, or metadata, of everything that is measured from now on.
+    /// Sets or removes a tag or metadata of all further values.
     pub(crate) fn set_own(
         &self,
         list: fn(&mut Assignment) -> &mut Vec<(String, String)>,
@@ -106,7 +104,7 @@ impl User {
         self.assignment.replace(Rc::new(assignment));
     }
 
-    /// What outputs have beside the tags of everything that is measured now.
+    /// Metadata that outputs write beside the tags.
     pub(crate) fn metadata(&self, key: &str) -> Option<String> {
         let assignment = self.assignment.borrow();
         assignment.metadata.iter().find(|(known, _)| known == key).map(|(_, value)| value.clone())

@@ -4,16 +4,17 @@
     reason = "native functions own the values that QuickJS hands them"
 )]
 
-/// Makes a type a class of scripts, which they cannot construct, with these methods.
+/// Makes a type a script class without a constructor; `$define` adds its members to the prototype.
 macro_rules! script_class {
-    ($Type:ident, $name:literal $(, $method:ident)*) => {
+    ($Type:ident, $name:literal, $define:expr) => {
         impl<'js> rquickjs::class::JsClass<'js> for $Type {
             const NAME: &'static str = $name;
             type Mutable = rquickjs::class::Readable;
 
             fn prototype(ctx: &Ctx<'js>) -> Result<Option<rquickjs::Object<'js>>> {
                 let prototype = rquickjs::Object::new(ctx.clone())?;
-                $(super::define(&prototype, stringify!($method), $method)?;)*
+                let define: fn(&rquickjs::Object<'js>) -> Result<()> = $define;
+                define(&prototype)?;
                 Ok(Some(prototype))
             }
 
@@ -40,13 +41,10 @@ mod http;
 pub(super) mod json_path;
 mod k6;
 mod metrics;
-mod multipart;
-mod open;
 mod redis;
 mod request;
 mod response;
 mod secrets;
-mod subtle;
 mod text_coding;
 mod timers;
 mod url;
@@ -55,13 +53,13 @@ mod websockets;
 mod ws;
 mod ws_params;
 
-use std::marker::PhantomData;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use rquickjs::function::IntoJsFunc;
 use rquickjs::module::{Declarations, Declared, Exports, ModuleDef};
 use rquickjs::object::Property;
-use rquickjs::{Ctx, Exception, Function, Module, Object, Result, Value};
+use rquickjs::{Ctx, Exception, FromJs, Function, Module, Object, Result, Value};
 
 pub(super) use self::bytes::text_or_bytes;
 
@@ -69,7 +67,7 @@ use super::syntax::{Syntax, Use};
 use super::user::User;
 use super::{ScriptError, compiled, jslib};
 
-/// Modules k6 has and this engine does not, and what to do instead.
+/// Modules of k6 that are missing here, and the alternative.
 const MISSING_MODULES: &[(&str, &str)] = &[
     ("k6/browser", OF_K6),
     ("k6/crypto/x509", "read the certificate before the test, and open() what is needed of it"),
@@ -81,10 +79,10 @@ const MISSING_MODULES: &[(&str, &str)] = &[
 
 const OF_K6: &str = "k6 itself runs such scripts";
 
-/// The same of extensions, which are parts of another k6.
+/// The alternative for extensions, which need another build of k6.
 const EXTENSION: &str = "a k6 that is built with it runs such scripts";
 
-/// Modules that k6 had before, and its message about them.
+/// Modules removed from k6, and its message about them.
 const REMOVED_MODULES: &[(&str, &str)] = &[
     ("k6/experimental/timers", "its functions are global: remove the import"),
     (
@@ -94,7 +92,7 @@ const REMOVED_MODULES: &[(&str, &str)] = &[
     ("k6/experimental/webcrypto", "`crypto` is global: remove the import"),
 ];
 
-/// Stands for a missing module and has every member, so that the init code goes on and shows what else is missing.
+/// Replaces a missing module and has every member, so that the init code goes on and shows what else is missing.
 const STAND_IN: &str = "const any = new Proxy(function () {}, {
     get: (_, key) => key === 'then' ? undefined : key === Symbol.toPrimitive ? () => '' : any,
     apply: () => any,
@@ -103,74 +101,84 @@ const STAND_IN: &str = "const any = new Proxy(function () {}, {
 export default any;
 ";
 
-/// `k6/experimental/streams`, which needs nothing of the engine.
+/// `k6/experimental/streams`, written in JavaScript alone.
 const STREAMS: &str = include_str!("modules/streams.js");
 
-const STREAMS_MEMBERS: &str = "CountQueuingStrategy ReadableStream ReadableStreamDefaultReader";
-
-/// What a module exports, and how that is made for a virtual user.
-trait BuiltIn {
-    /// Names, exported one by one, and all as members of the default object.
-    const MEMBERS: &'static str;
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>>;
+struct NativeModule {
+    name: &'static str,
+    declare: for<'js> fn(Ctx<'js>, &str) -> Result<Module<'js, Declared>>,
+    /// Names of its exports, separated by spaces.
+    members: &'static str,
 }
 
-/// As the engine asks for it.
-struct Native<M>(PhantomData<M>);
+/// A [`NativeModule`] whose default object `$object` makes for a virtual user; its `$members` are exported by name,
+/// too.
+macro_rules! native {
+    ($name:literal, $members:expr, $object:expr) => {{
+        struct Definition;
 
-impl<M: BuiltIn> ModuleDef for Native<M> {
-    fn declare(declarations: &Declarations<'_>) -> Result<()> {
-        declarations.declare("default")?;
-        M::MEMBERS.split_whitespace().try_for_each(|name| declarations.declare(name).map(drop))
-    }
+        impl ModuleDef for Definition {
+            fn declare(declarations: &Declarations<'_>) -> Result<()> {
+                declare_members(declarations, $members)
+            }
 
-    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
-        let object = M::object(ctx)?;
-        for name in M::MEMBERS.split_whitespace() {
-            exports.export(name, object.get::<_, Value<'js>>(name)?)?;
+            fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+                export_members(exports, $members, $object(ctx)?)
+            }
         }
-        exports.export("default", object).map(drop)
-    }
+
+        NativeModule {
+            name: $name,
+            declare: |ctx, name| Module::declare_def::<Definition, _>(ctx, name),
+            members: $members,
+        }
+    }};
 }
 
-type Declare = for<'js> fn(Ctx<'js>, &str) -> Result<Module<'js, Declared>>;
+fn declare_members(declarations: &Declarations<'_>, members: &str) -> Result<()> {
+    declarations.declare("default")?;
+    members.split_whitespace().try_for_each(|name| declarations.declare(name).map(drop))
+}
 
-/// Modules that are built in, and what they export by name.
-const NATIVE: &[(&str, Declare, &str)] = &[
-    ("k6", native::<k6::K6>, k6::K6::MEMBERS),
-    ("k6/crypto", native::<crypto::Crypto>, crypto::Crypto::MEMBERS),
-    ("k6/data", native::<data::Data>, data::Data::MEMBERS),
-    ("k6/encoding", native::<encoding::Encoding>, encoding::Encoding::MEMBERS),
-    ("k6/execution", native::<execution::Execution>, execution::Execution::MEMBERS),
-    ("k6/experimental/csv", native::<files::Csv>, files::Csv::MEMBERS),
-    ("k6/experimental/fs", native::<files::Fs>, files::Fs::MEMBERS),
-    ("k6/experimental/redis", native::<redis::Redis>, redis::Redis::MEMBERS),
-    ("k6/experimental/streams", streams, STREAMS_MEMBERS),
-    (
-        "k6/experimental/websockets",
-        native::<websockets::WebSockets>,
-        websockets::WebSockets::MEMBERS,
-    ),
-    ("k6/html", native::<html::Html>, html::Html::MEMBERS),
-    ("k6/http", native::<http::Http>, http::Http::MEMBERS),
-    ("k6/metrics", native::<metrics::Metrics>, metrics::Metrics::MEMBERS),
-    ("k6/secrets", native::<secrets::Secrets>, secrets::Secrets::MEMBERS),
-    ("k6/timers", native::<timers::Timers>, timers::Timers::MEMBERS),
-    ("k6/websockets", native::<websockets::WebSockets>, websockets::WebSockets::MEMBERS),
-    ("k6/ws", native::<ws::Ws>, ws::Ws::MEMBERS),
+fn export_members<'js>(exports: &Exports<'js>, members: &str, object: Object<'js>) -> Result<()> {
+    for name in members.split_whitespace() {
+        exports.export(name, object.get::<_, Value<'js>>(name)?)?;
+    }
+    exports.export("default", object).map(drop)
+}
+
+const NATIVE: &[NativeModule] = &[
+    native!("k6", k6::MEMBERS, k6::object),
+    native!("k6/crypto", crypto::MEMBERS, crypto::object),
+    native!("k6/data", data::MEMBERS, data::object),
+    native!("k6/encoding", encoding::MEMBERS, encoding::object),
+    native!("k6/execution", execution::MEMBERS, execution::object),
+    native!("k6/experimental/csv", files::CSV_MEMBERS, files::csv),
+    native!("k6/experimental/fs", files::FS_MEMBERS, files::fs),
+    native!("k6/experimental/redis", redis::MEMBERS, redis::object),
+    NativeModule {
+        name: "k6/experimental/streams",
+        declare: |ctx, name| compiled::module(&ctx, name, || STREAMS.to_owned()),
+        members: "CountQueuingStrategy ReadableStream ReadableStreamDefaultReader",
+    },
+    native!("k6/experimental/websockets", websockets::MEMBERS, websockets::object),
+    native!("k6/html", html::MEMBERS, html::object),
+    native!("k6/http", http::MEMBERS, http::object),
+    native!("k6/metrics", metrics::MEMBERS, metrics::object),
+    native!("k6/secrets", secrets::MEMBERS, secrets::object),
+    native!("k6/timers", timers::MEMBERS, timers::object),
+    native!("k6/websockets", websockets::MEMBERS, websockets::object),
+    native!("k6/ws", ws::MEMBERS, ws::object),
 ];
 
-fn native<'js, M: BuiltIn>(ctx: Ctx<'js>, name: &str) -> Result<Module<'js, Declared>> {
-    Module::declare_def::<Native<M>, _>(ctx, name)
+/// The library `url` of jslib.k6.io.
+const URL: NativeModule = native!("url", url::MEMBERS, url::object);
+
+fn find(name: &str) -> Option<&'static NativeModule> {
+    NATIVE.iter().find(|known| known.name == name)
 }
 
-fn streams<'js>(ctx: Ctx<'js>, name: &str) -> Result<Module<'js, Declared>> {
-    compiled::module(&ctx, name, || STREAMS.to_owned())
-}
-
-/// What the objects have that the modules export: members of the one that is imported as a whole where those are others
-/// than the exports, and members of members.
+/// Members of exported objects, and of a default object whose members are not the exports.
 const OBJECTS: &[(&str, &str)] = &[
     ("k6/execution.instance", execution::INSTANCE),
     ("k6/execution.scenario", execution::SCENARIO),
@@ -180,29 +188,28 @@ const OBJECTS: &[(&str, &str)] = &[
     ("k6/secrets", "get source"),
 ];
 
-/// What every object has.
+/// Members of every object.
 const OF_ALL: &str =
     "constructor hasOwnProperty isPrototypeOf propertyIsEnumerable toLocaleString toString valueOf";
 
-/// Whether it is one of them.
 pub(super) fn is_built_in(name: &str) -> bool {
-    NATIVE.iter().any(|(known, ..)| *known == name)
+    find(name).is_some()
 }
 
-/// Whether everything that it has is in its default object.
+/// True for modules whose default object has all their members.
 pub(super) fn has_default(name: &str) -> bool {
     is_built_in(name) || instead(name).is_some()
 }
 
-/// What stands before the name of a built-in module when another one of that name is put before it.
+/// Prefix for a built-in module that is wrapped by another of its name.
 const BEHIND: &str = "k6/native:";
 
-/// Declares the built-in module `name`; `None` when there is no such module. As in k6 a member that it has not is
-/// `null` for those who import it.
+/// Declares the built-in module `name`; `None` for any other. As in k6, importing a member it does not have
+/// (`absent`) yields `null`.
 pub(super) fn declare<'js>(
     ctx: &Ctx<'js>,
     name: &str,
-    absent: &[String],
+    absent: &BTreeSet<String>,
 ) -> Option<Result<Module<'js, Declared>>> {
     if !absent.is_empty() && is_built_in(name) {
         let whole = format!("'{BEHIND}{name}'");
@@ -219,27 +226,20 @@ pub(super) fn declare<'js>(
         return Some(Module::declare(ctx.clone(), name, text));
     }
     let asked = name.strip_prefix(BEHIND).unwrap_or(name);
-    if let Some((_, declare, _)) = NATIVE.iter().find(|(known, ..)| *known == asked) {
-        return Some(declare(ctx.clone(), name));
+    if let Some(module) = find(asked) {
+        return Some((module.declare)(ctx.clone(), name));
     }
     if jslib::is_url(asked) {
-        return Some(native::<url::Urls>(ctx.clone(), name));
+        return Some((URL.declare)(ctx.clone(), name));
     }
     jslib::is_built_in(asked).then(|| compiled::module(ctx, name, || jslib::source(asked)))
 }
 
-/// Errors with the names of all modules that a source imports and that are missing here.
-pub(super) fn missing(source: &Syntax) -> impl Iterator<Item = ScriptError> + '_ {
-    let imported = source.specifiers.iter().filter(|name| instead(name).is_some());
-    imported.map(|name| unknown(name))
-}
-
-/// What is used of a built-in module, or of its members, that has no such member: a call would fail in the middle of a
-/// test.
+/// Uses of members that a built-in module, or one of its members, does not have: such calls would fail during the test.
 pub(super) fn unknown_members(source: &Syntax) -> impl Iterator<Item = &Use> + '_ {
     let objects = OBJECTS.iter().map(|(name, members)| (*name, *members));
-    let known = objects.chain(NATIVE.iter().map(|(name, _, members)| (*name, *members)));
-    let known: Vec<_> = known.collect();
+    let native = NATIVE.iter().map(|module| (module.name, module.members));
+    let known: Vec<_> = objects.chain(native).collect();
     source.uses.iter().filter(move |used| {
         let Some((_, members)) = known.iter().find(|(name, _)| *name == used.module) else {
             return false;
@@ -248,25 +248,23 @@ pub(super) fn unknown_members(source: &Syntax) -> impl Iterator<Item = &Use> + '
     })
 }
 
-/// Whether the built-in module exports `member` by name.
+/// True if the built-in module exports `member` by name.
 pub(super) fn exports(module: &str, member: &str) -> bool {
-    let known = NATIVE.iter().find(|(name, ..)| *name == module);
-    let has = known.map(|(_, _, members)| has(members, member));
-    member == "default" || has.unwrap_or_else(|| instead(module).is_none())
+    let known = find(module).map(|module| has(module.members, member));
+    member == "default" || known.unwrap_or_else(|| instead(module).is_none())
 }
 
 fn has(list: &str, name: &str) -> bool {
     list.split_whitespace().any(|one| one == name)
 }
 
-/// What to do instead of a module that k6 has and this engine has not; `None` if it is none of those.
+/// The alternative to a module of k6 that is missing here; `None` for other modules.
 pub(super) fn instead(module: &str) -> Option<&'static str> {
     let known = MISSING_MODULES.iter().find(|(name, _)| *name == module);
     let known = known.map(|(_, instead)| *instead);
     known.or_else(|| module.starts_with("k6/x/").then_some(EXTENSION))
 }
 
-/// Gives `object` a function of this name.
 pub(super) fn define<'js, P>(
     object: &Object<'js>,
     name: &str,
@@ -275,19 +273,31 @@ pub(super) fn define<'js, P>(
     object.set(name, Function::new(object.ctx().clone(), function)?.with_name(name)?)
 }
 
-/// Throws an error with this message unless something `holds`.
+/// Throws an error with this message unless `holds`.
 pub(super) fn ensure(ctx: &Ctx<'_>, holds: bool, message: &str) -> Result<()> {
     if holds { Ok(()) } else { Err(Exception::throw_message(ctx, message)) }
 }
 
-/// The virtual user of a script, unless it is in its init code: then this throws.
+/// The virtual user of a script. Throws in its init code.
 fn running_user(ctx: &Ctx<'_>, refused: &str) -> Result<Rc<User>> {
     let user = User::of(ctx);
     ensure(ctx, !user.is_initialising(), refused)?;
     Ok(user)
 }
 
-/// The library of a virtual user that is made once, of native functions, and kept under a name of its own.
+/// Calls the function that a built-in script evaluates to, with an object of native functions.
+fn library<'js, V: FromJs<'js>>(
+    ctx: &Ctx<'js>,
+    name: &str,
+    text: &str,
+    add_natives: impl FnOnce(&Object<'js>) -> Result<()>,
+) -> Result<V> {
+    let native = Object::new(ctx.clone())?;
+    add_natives(&native)?;
+    compiled::library::<Function<'js>>(ctx, name, text)?.call((native,))
+}
+
+/// As [`library`], called once per virtual user: the result is kept as the hidden global `kept`.
 fn kept_library<'js>(
     ctx: &Ctx<'js>,
     kept: &str,
@@ -298,15 +308,12 @@ fn kept_library<'js>(
     if let Some(known) = globals.get::<_, Option<Object<'js>>>(kept)? {
         return Ok(known);
     }
-    let native = Object::new(ctx.clone())?;
-    add_natives(&native)?;
-    let make: Function<'js> = compiled::library(ctx, name, text)?;
-    let library: Object<'js> = make.call((native,))?;
+    let library: Object<'js> = library(ctx, name, text, add_natives)?;
     globals.prop(kept, Property::from(library.clone()))?;
     Ok(library)
 }
 
-/// Why there is no built-in module `name`.
+/// The error for a module that is not built in.
 pub(super) fn unknown(name: &str) -> ScriptError {
     if let Some(instead) = instead(name) {
         return ScriptError::Replaced { what: format!("module `{name}`"), instead };
@@ -318,9 +325,8 @@ pub(super) fn unknown(name: &str) -> ScriptError {
     })
 }
 
-/// Defines the globals of the engine.
 pub(super) fn install_globals(ctx: &Ctx<'_>) -> Result<()> {
-    open::install(ctx)?;
+    files::install(ctx)?;
     web_crypto::install(ctx)?;
     text_coding::install(ctx)?;
     timers::install(&ctx.globals())

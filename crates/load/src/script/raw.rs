@@ -1,16 +1,16 @@
-//! What QuickJS offers and rquickjs does not.
+//! Functions of QuickJS that rquickjs lacks.
 
 use std::borrow::Cow;
 
 use encoding_rs::mem;
 use rquickjs::{Ctx, Error, IntoJs, Result, Value, qjs};
 
-/// The string of a script for bytes that should be UTF-8, with U+FFFD for what is not.
+/// A script string from bytes that should be UTF-8; invalid sequences become U+FFFD.
 ///
-/// Most bodies are ASCII, which QuickJS copies. Any other text it decodes twice and byte by byte, which took a quarter of
-/// a generator's time where bodies are Korean: such text is decoded here and copied.
+/// Most bodies are ASCII, which QuickJS copies. Other text it decodes twice and byte by byte, which took a quarter of
+/// a generator's time with Korean bodies: such text is decoded here and copied.
 pub(super) fn text<'js>(ctx: &Ctx<'js>, bytes: &[u8]) -> Result<Value<'js>> {
-    // A string that could do with one byte for each character must have no more.
+    // QuickJS expects strings that fit into one byte per character to be stored so.
     if mem::is_utf8_latin1(bytes) {
         return lossy(bytes).into_js(ctx);
     }
@@ -21,7 +21,7 @@ pub(super) fn text<'js>(ctx: &Ctx<'js>, bytes: &[u8]) -> Result<Value<'js>> {
 
 #[expect(unsafe_code, reason = "rquickjs makes strings of UTF-8 only")]
 fn utf16<'js>(ctx: &Ctx<'js>, units: &[u16]) -> Result<Value<'js>> {
-    // SAFETY: the context is the one that runs; the units are copied, and what the call gives is owned by the new value.
+    // SAFETY: the context is the running one; the units are copied, and the result is owned by the new value.
     unsafe {
         let value = qjs::JS_NewStringUTF16(ctx.as_raw().as_ptr(), units.as_ptr(), units.len() as _);
         if qjs::JS_VALUE_GET_TAG(value) == qjs::JS_TAG_EXCEPTION {
@@ -31,13 +31,13 @@ fn utf16<'js>(ctx: &Ctx<'js>, units: &[u16]) -> Result<Value<'js>> {
     }
 }
 
-/// As `String::from_utf8_lossy`, which is ten times as slow for what is UTF-8.
+/// As `String::from_utf8_lossy`, which is ten times slower for valid UTF-8.
 pub(super) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
-/// Whether it is a function that was written with `async`.
-#[expect(unsafe_code, reason = "rquickjs does not tell kinds of functions apart")]
+/// True for functions written with `async`.
+#[expect(unsafe_code, reason = "rquickjs does not distinguish kinds of functions")]
 pub(super) fn is_async(value: &Value<'_>) -> bool {
     // SAFETY: reads the class of a value that lives as long as the reference to it.
     unsafe { qjs::JS_IsAsyncFunction(value.as_raw()) }

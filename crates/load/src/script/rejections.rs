@@ -6,13 +6,12 @@ use rquickjs::{CaughtError, Ctx, Value};
 
 use super::error::describe;
 
-/// Most that are kept until the end of an iteration; further ones are not reported.
+/// Rejections kept until the end of an iteration; further ones are not reported.
 const MAX_KEPT: usize = 64;
 
-/// The rejections of one virtual user that have no handler so far, as text.
+/// The unhandled rejections of one virtual user, as text.
 ///
-/// A promise is distinguished from another one by what it was rejected with: for what is said in the end,
-/// two with the same text are interchangeable.
+/// Promises are distinguished by their reason only: in the report, two with the same text are interchangeable.
 #[derive(Debug, Default)]
 pub(crate) struct Rejections {
     unhandled: RefCell<Vec<String>>,
@@ -21,8 +20,7 @@ pub(crate) struct Rejections {
 }
 
 impl Rejections {
-    /// Called by QuickJS when a promise without a handler is rejected, and again, with
-    /// `is_handled`, when it gets one after all.
+    /// Called by QuickJS when a promise without a handler is rejected, and again, with `is_handled`, when it gets one.
     pub(super) fn track<'js>(&self, ctx: &Ctx<'js>, reason: Value<'js>, is_handled: bool) {
         if self.describing.replace(true) {
             return;
@@ -32,7 +30,7 @@ impl Rejections {
             None => CaughtError::Value(reason),
         };
         let text = describe(&caught);
-        // What a getter of the reason threw.
+        // A getter of the reason may have thrown.
         ctx.catch();
         self.describing.set(false);
         if is_handled {
@@ -42,7 +40,7 @@ impl Rejections {
         }
     }
 
-    /// One with this text has been reported already.
+    /// Removes a rejection with this text, which has been reported already.
     pub(super) fn forget(&self, text: &str) {
         let mut unhandled = self.unhandled.borrow_mut();
         if let Some(at) = unhandled.iter().position(|known| known == text) {
@@ -50,7 +48,7 @@ impl Rejections {
         }
     }
 
-    /// Those that are left, in the order they were rejected.
+    /// Takes the remaining ones, in the order of rejection.
     pub(super) fn take(&self) -> Vec<String> {
         self.unhandled.take()
     }

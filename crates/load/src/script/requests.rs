@@ -1,5 +1,5 @@
-//! The requests of a virtual user: those that wait for their answers, and those of the current iteration whose checks
-//! can still change what they count as.
+//! The requests of a virtual user: those in flight, and those of the current iteration whose checks can still change
+//! how they count.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -10,52 +10,51 @@ use super::user::User;
 use crate::http::{ErrorCode, Exchange};
 use crate::metrics::{GroupId, RequestMark, RequestSample, RequestTags, SampleTags};
 
-/// Requests of one iteration whose checks can still change what they count as. An iteration with
-/// more settles its oldest ones early.
+/// Requests of one iteration that checks can still change. An iteration with more settles its oldest ones early.
 const MAX_OPEN_REQUESTS: usize = 4096;
 
-/// A request of the current iteration, as `check()` finds it.
+/// A request of the current iteration, as kept by its response for `check()`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestRef {
     iteration: u64,
     index: usize,
 }
 
-/// How a request is to be counted.
+/// Tags and judgement of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestTagging<'a> {
-    /// Its `name` tag; the address unless the script sets another.
+    /// The `name` tag; the address if `None`.
     pub(crate) name: Option<&'a Rc<str>>,
     pub(crate) tags: Option<&'a [(String, String)]>,
     pub(crate) expected: &'a ExpectedStatuses,
-    /// Where the script was when it made the request.
+    /// Group in which the script made the request.
     pub(crate) group: GroupId,
 }
 
-/// Requests of the current iteration and whether they still count as good.
+/// Requests of the current iteration, each with whether it still counts as good.
 #[derive(Debug, Default)]
 pub(super) struct OpenRequests {
     /// Serial number of the iteration, so that a response kept from an earlier one is ignored.
     iteration: u64,
     settled: usize,
     marks: Vec<(RequestMark, bool)>,
-    /// One of the iteration failed, or a check of it did.
+    /// A request of the iteration failed, or one of its checks.
     any_bad: bool,
 }
 
-/// Requests that wait for their answers, and since when.
+/// Requests in flight, and when each began.
 ///
-/// They are kept here and not by the calls that wait for them: an asynchronous one is dropped some
-/// time after its iteration, when its scenario may be over.
+/// Kept here and not by the calls that wait for them: an asynchronous one is dropped some time after its iteration,
+/// when its scenario may be over.
 #[derive(Debug, Default)]
 pub(crate) struct PendingRequests {
     next: Cell<u64>,
-    /// Few at a time: one, but for batches and asynchronous requests.
+    /// Few at a time: one, except for batches and asynchronous requests.
     since: RefCell<Vec<(u64, Instant)>>,
 }
 
 impl PendingRequests {
-    /// A request is sent; gives the number to [`end`](Self::end) it with.
+    /// Registers a request; returns the number to [`end`](Self::end) it with.
     pub(crate) fn begin(&self) -> u64 {
         let number = self.next.get();
         self.next.set(number.wrapping_add(1));
@@ -63,7 +62,7 @@ impl PendingRequests {
         number
     }
 
-    /// It came to something at `end`; gives how long it took.
+    /// Removes a request that ended at `end`; returns how long it took.
     pub(crate) fn end(&self, number: u64, end: Instant) -> Option<Duration> {
         let mut since = self.since.borrow_mut();
         let at = since.iter().position(|(known, _)| *known == number)?;
@@ -71,7 +70,7 @@ impl PendingRequests {
         Some(end.saturating_duration_since(begun))
     }
 
-    /// Forgets all of them, and gives how long each has waited.
+    /// Removes all requests; returns how long each has waited.
     pub(crate) fn give_up(&self) -> Vec<Duration> {
         let now = Instant::now();
         self.since.take().into_iter().map(|(_, begun)| now - begun).collect()
@@ -79,7 +78,7 @@ impl PendingRequests {
 }
 
 impl User {
-    /// The tag `name` that all requests of this moment have.
+    /// The tag `name` that all requests have at present.
     pub(crate) fn assigned_name(&self) -> Option<Rc<str>> {
         let assignment = self.assignment.borrow();
         let mut tags = assignment.tags.iter().rev();
@@ -131,7 +130,7 @@ impl User {
         self.open_request(mark, expected)
     }
 
-    /// Notes how long an answer took.
+    /// Records the duration of a request.
     pub(crate) fn end_request(&self, number: u64, exchange: &Exchange) {
         let took = self.pending.end(number, exchange.end);
         let took = took.filter(|_| exchange.outcome.is_ok());
@@ -154,8 +153,7 @@ impl User {
         reference
     }
 
-    /// A check failed: the request it was about (the last one when the checked value was no
-    /// response) is not good.
+    /// Marks a request as bad after a failed check; the latest one if the checked value was no response.
     pub(crate) fn spoil(&self, request: Option<RequestRef>) {
         let open = &mut *self.open.borrow_mut();
         let mark = match request {
@@ -171,12 +169,11 @@ impl User {
         }
     }
 
-    /// Whether a request of the current iteration has failed so far, or one of its checks.
     pub(crate) fn had_bad_request(&self) -> bool {
         self.open.borrow().any_bad
     }
 
-    /// Ends an iteration: what its requests count as is now known.
+    /// Ends an iteration: from here on nothing changes how its requests count.
     pub(crate) fn settle_iteration(&self) {
         let open = &mut *self.open.borrow_mut();
         self.settle(&open.marks);
@@ -194,8 +191,8 @@ impl User {
         }
     }
 
-    /// Counts an iteration that was cut short, and its requests that waited for their answers: a server
-    /// that stops answering has no response times that would show it.
+    /// Counts an interrupted iteration and its unanswered requests, which would otherwise hide a server that stops
+    /// answering.
     pub(crate) fn add_interrupted(&self, waiting: Vec<Duration>) {
         let index = self.assignment.borrow().index;
         let mut recorder = self.event_loop.recorder.borrow_mut();

@@ -1,8 +1,8 @@
 //! The WebSockets of a virtual user.
 //!
-//! A [`Socket`] is shared by the script's object, by what reads the network for it (the virtual user itself in `k6/ws`, a
-//! task of the event loop in `k6/websockets`), and by the list of those that are open, which closes what an
-//! iteration leaves behind.
+//! A [`Socket`] is shared by the script's object, by the reader of the network (the virtual user itself in `k6/ws`, a
+//! task of the event loop in `k6/websockets`), and by the list of open ones, which closes sockets that an iteration
+//! leaves behind.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -18,19 +18,19 @@ use crate::log::Level;
 use crate::metrics::{Builtin, SampleTags};
 use crate::websocket::{Connection, Dial, DialError, End, Incoming, Opcode, Opened};
 
-/// How long a server may take to answer a close frame.
+/// Time for a server to answer a close frame.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Bytes that may wait to be sent.
+/// Payload bytes that may wait to be sent.
 const MAX_UNSENT_BYTES: usize = 64 * 1024 * 1024;
 
-/// Pings whose answers are waited for; the oldest is given up.
+/// Unanswered pings that are kept; a further one replaces the oldest.
 const MAX_PINGS: usize = 1000;
 
-/// Code of the close frame that a cut off session ends with (k6's: "normal closure").
+/// Code of the close frame that ends a cut off session (k6's: "normal closure").
 const CUT_OFF_CODE: u16 = 1000;
 
-/// Where a socket is in its life, by the numbers of the standard.
+/// State of a socket, by the numbers of the standard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub(super) enum ReadyState {
@@ -41,7 +41,7 @@ pub(super) enum ReadyState {
     Closed = 3,
 }
 
-/// The tags of everything a session measures: those of the moment it was begun.
+/// Tags of all values of a session: those of its start.
 #[derive(Default)]
 struct SessionTags {
     assignment: Rc<Assignment>,
@@ -49,37 +49,38 @@ struct SessionTags {
     custom: Vec<(String, String)>,
 }
 
-/// One WebSocket.
 #[derive(Default)]
 pub(super) struct Socket {
     connection: RefCell<Option<Connection>>,
-    state: Cell<ReadyState>,
+    pub(super) state: Cell<ReadyState>,
     tags: RefCell<SessionTags>,
-    started: Cell<Option<Instant>>,
-    /// Of [`Self::poll`].
+    /// Start of the session; `None` if there is no duration to count.
+    pub(super) started: Cell<Option<Instant>>,
+    /// Waker of [`Self::poll`].
     waker: RefCell<Option<Waker>>,
-    close_by: Cell<Option<Deadline>>,
-    /// A close frame for when there is a connection.
-    early_close: RefCell<Option<(u16, String)>>,
+    /// Time limit for the answer to a close frame; `None` before one is sent.
+    pub(super) close_by: Cell<Option<Deadline>>,
+    /// Code and reason of a close frame to send once connected.
+    pub(super) early_close: RefCell<Option<(u16, String)>>,
     pings: RefCell<VecDeque<(u64, Instant)>>,
     next_ping: Cell<u64>,
-    /// Events that were read and not seen by the script yet, and their bytes.
+    /// Number and bytes of the events read but not yet seen by the script.
     waiting: Cell<(usize, usize)>,
 }
 
-/// Events, and bytes in them, that may wait for the script; with more the network is not read.
+/// Number and bytes of waiting events at which reading pauses.
 const MAX_WAITING: (usize, usize) = (64, 256 * 1024);
 
-pub(super) enum Found {
+pub(super) enum SocketEvent {
     Message(Incoming),
-    /// Nothing will come any more.
+    /// The last event.
     End(End),
-    /// The script has closed the connection, or given it a deadline.
+    /// The script closed the connection, or gave it a deadline.
     Changed,
 }
 
 impl Socket {
-    /// A socket that is going to connect, with the tags of this moment and `tags`, of which later ones win.
+    /// A socket before connecting, with the current tags and `tags`, of which later ones win.
     pub(super) fn new(
         user: &User,
         address: &[(&str, &str)],
@@ -105,22 +106,19 @@ impl Socket {
         let mut traffic = Traffic::default();
         let opened = dial.open(&user.client, &mut traffic).await;
         let took = start.elapsed();
-        let result = match opened {
-            Ok(Opened { connection, head, peer }) => {
-                self.tag("ip", &peer.address.ip().to_string());
-                self.connection.replace(Some(connection));
-                user.sockets.0.borrow_mut().push(self.clone());
-                if let Some((code, reason)) = self.early_close.take() {
-                    // The first one on this connection.
-                    let _ = self.send_close(code, &reason);
-                }
-                Ok(head)
+        let result = opened.map(|Opened { connection, head, peer }| {
+            self.tag("ip", &peer.address.ip().to_string());
+            self.connection.replace(Some(connection));
+            user.sockets.0.borrow_mut().push(self.clone());
+            if let Some((code, reason)) = self.early_close.take() {
+                // The first close frame of the connection: it is accepted.
+                let _ = self.send_close(code, &reason);
             }
-            Err(error) => {
-                count_traffic(user, traffic);
-                Err(error)
-            }
-        };
+            head
+        });
+        if result.is_err() {
+            count_traffic(user, traffic);
+        }
         let answer = match &result {
             Ok(head) => Some(head),
             Err(error) => error.answer().map(|(head, _)| head),
@@ -139,21 +137,11 @@ impl Socket {
         self.tags.borrow_mut().custom.push((key.to_owned(), value.to_owned()));
     }
 
-    fn count(&self, user: &User, metric: Builtin, value: f64) {
+    pub(super) fn count(&self, user: &User, metric: Builtin, value: f64) {
         let SessionTags { assignment, group, custom } = &*self.tags.borrow();
         let scenario = &assignment.scenario;
         let tags = SampleTags { scenario, group, custom, ..SampleTags::default() };
         user.event_loop.recorder.borrow_mut().add(metric.id(), value, &tags);
-    }
-
-    /// Counts a message the script gets to see.
-    pub(super) fn count_received(&self, user: &User) {
-        self.count(user, Builtin::WsMsgsReceived, 1.0);
-    }
-
-    /// Counts a message of the script.
-    pub(super) fn count_sent(&self, user: &User) {
-        self.count(user, Builtin::WsMsgsSent, 1.0);
     }
 
     /// Counts the time since [`Self::connect`].
@@ -165,35 +153,16 @@ impl Socket {
         }
     }
 
-    /// Does not count it: there was no session.
-    pub(super) fn forget_session(&self) {
-        self.started.take();
-    }
-
-    /// Whether there is a connection.
     pub(super) fn is_connected(&self) -> bool {
         self.connection.borrow().is_some()
     }
 
-    /// Sends a close frame as soon as there is a connection.
-    pub(super) fn close_early(&self, code: u16, reason: String) {
-        self.early_close.replace(Some((code, reason)));
-    }
-
-    pub(super) fn state(&self) -> ReadyState {
-        self.state.get()
-    }
-
-    pub(super) fn set_state(&self, state: ReadyState) {
-        self.state.set(state);
-    }
-
-    /// Payload bytes that are not sent yet.
+    /// Payload bytes not sent yet.
     pub(super) fn unsent(&self) -> usize {
         self.connection.borrow().as_ref().map_or(0, Connection::unsent)
     }
 
-    /// Puts a message where [`Self::poll`] or [`Self::poll_flush`] sends it.
+    /// Queues a message for [`Self::poll`] or [`Self::poll_flush`].
     pub(super) fn send(&self, opcode: Opcode, payload: &[u8]) -> Result<(), End> {
         let mut connection = self.connection.borrow_mut();
         let connection = connection.as_mut().ok_or(End::CloseSent)?;
@@ -219,7 +188,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Times the answer to a ping. As in k6 a second answer counts again.
+    /// Records the time since the ping. As in k6 a second answer counts again.
     pub(super) fn track_pong(&self, user: &User, payload: &[u8]) {
         let text = String::from_utf8_lossy(payload);
         let pings = self.pings.borrow();
@@ -235,18 +204,13 @@ impl Socket {
         }
     }
 
-    /// Sends a close frame and gives the server a time to answer it.
+    /// Sends a close frame and starts the time limit for its answer.
     pub(super) fn send_close(&self, code: u16, reason: &str) -> Result<(), End> {
         let mut connection = self.connection.borrow_mut();
         connection.as_mut().ok_or(End::CloseSent)?.send_close(code, reason)?;
         self.close_by.set(Some(Deadline::now() + CLOSE_TIMEOUT));
         self.wake();
         Ok(())
-    }
-
-    /// Until when the server may answer a close frame; absent before there is one.
-    pub(super) fn close_by(&self) -> Option<Deadline> {
-        self.close_by.get()
     }
 
     /// Closes the connection at once.
@@ -258,7 +222,7 @@ impl Socket {
         open.retain(|socket| !std::ptr::eq(&raw const **socket, self));
     }
 
-    /// Writes everything; ready when it is written.
+    /// Writes everything queued.
     pub(super) fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
         match &mut *self.connection.borrow_mut() {
             Some(connection) => connection.poll_flush(cx),
@@ -266,29 +230,31 @@ impl Socket {
         }
     }
 
-    /// Writes, and reads unless enough waits for the script.
-    pub(super) fn poll(&self, cx: &mut Context<'_>, has_deadline: bool) -> Poll<Found> {
+    /// Writes, and reads unless too many events wait for the script.
+    pub(super) fn poll(&self, cx: &mut Context<'_>, has_deadline: bool) -> Poll<SocketEvent> {
         self.waker.replace(Some(cx.waker().clone()));
         let mut connection = self.connection.borrow_mut();
-        let Some(connection) = connection.as_mut() else { return Poll::Ready(Found::Changed) };
+        let Some(connection) = connection.as_mut() else {
+            return Poll::Ready(SocketEvent::Changed);
+        };
         if self.close_by.get().is_some() && !has_deadline {
-            return Poll::Ready(Found::Changed);
+            return Poll::Ready(SocketEvent::Changed);
         }
         if let Poll::Ready(Err(end)) = connection.poll_flush(cx) {
-            return Poll::Ready(Found::End(end));
+            return Poll::Ready(SocketEvent::End(end));
         }
         let (events, bytes) = self.waiting.get();
         if events >= MAX_WAITING.0 || bytes >= MAX_WAITING.1 {
             return Poll::Pending;
         }
-        let found = match connection.poll_next(cx) {
-            Poll::Ready(Ok(message)) => Found::Message(message),
-            Poll::Ready(Err(end)) => Found::End(end),
+        let event = match connection.poll_next(cx) {
+            Poll::Ready(Ok(message)) => SocketEvent::Message(message),
+            Poll::Ready(Err(end)) => SocketEvent::End(end),
             Poll::Pending => return Poll::Pending,
         };
-        // The answer to a ping; an error shows in the next call.
+        // The answer to a ping. An error shows in the next call.
         let _ = connection.poll_flush(cx);
-        Poll::Ready(found)
+        Poll::Ready(event)
     }
 
     fn wake(&self) {
@@ -297,13 +263,13 @@ impl Socket {
         }
     }
 
-    /// An event of so many bytes waits for the script.
+    /// Counts an event of so many bytes as waiting for the script.
     pub(super) fn hold(&self, bytes: usize) {
         let (events, held) = self.waiting.get();
         self.waiting.set((events + 1, held + bytes));
     }
 
-    /// It waits no more.
+    /// Ends the wait of an event.
     pub(super) fn release(&self, bytes: usize) {
         let (events, held) = self.waiting.get();
         self.waiting.set((events.saturating_sub(1), held.saturating_sub(bytes)));
@@ -311,7 +277,7 @@ impl Socket {
     }
 }
 
-/// Counts bytes of the network, as k6 does: without the tags of the session.
+/// Counts network bytes. As in k6, without the tags of the session.
 pub(super) fn count_traffic(user: &User, traffic: Traffic) {
     if traffic.sent > 0 {
         user.add(Builtin::DataSent.id(), traffic.sent as f64, None);
@@ -321,20 +287,20 @@ pub(super) fn count_traffic(user: &User, traffic: Traffic) {
     }
 }
 
-/// Those that are connected.
+/// The connected sockets of a virtual user.
 #[derive(Default)]
 pub(crate) struct Sockets(RefCell<Vec<Rc<Socket>>>);
 
 impl Sockets {
-    /// Closes those that an iteration has left behind.
+    /// Closes the sockets that an iteration has left behind.
     pub(super) fn close(&self, user: &User) {
         if self.0.borrow().is_empty() {
             return;
         }
         for socket in self.0.take() {
-            // An earlier close frame is the last word.
+            // Fails if a close frame was sent before, which then stays the last one.
             let _ = socket.send_close(CUT_OFF_CODE, "");
-            socket.set_state(ReadyState::Closed);
+            socket.state.set(ReadyState::Closed);
             socket.finish(user);
         }
     }

@@ -1,4 +1,4 @@
-//! Script files: where an import leads, and their text, read once for all virtual users.
+//! Script files: resolution of imports, and texts, read once for all virtual users.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Component, Path, PathBuf};
@@ -12,16 +12,14 @@ use super::vendor::{self, Vendored};
 use super::{ScriptError, jslib, modules};
 use crate::http::Url;
 
-/// Largest script file.
 const MAX_SOURCE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A script file.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
     /// As JavaScript, without a byte order mark.
     pub(crate) text: Arc<str>,
     pub(crate) syntax: Arc<Syntax>,
-    /// What the first virtual user has made of the text, for all others.
+    /// The text as compiled by the first virtual user.
     pub(crate) compiled: Arc<OnceLock<Compiled>>,
 }
 
@@ -30,21 +28,21 @@ pub(crate) struct Source {
 pub(crate) struct Sources {
     files: Mutex<HashMap<PathBuf, Source>>,
     vendored: OnceLock<Result<Option<Vendored>, ScriptError>>,
-    /// Built-in libraries that scripts have imported.
+    /// Built-in libraries imported by scripts.
     pub(super) libraries: Libraries,
 }
 
 impl Sources {
-    /// A file; the same for every virtual user, even if it changes meanwhile.
+    /// Reads a file; returns the same to every virtual user, even if the file changes meanwhile.
     pub(crate) fn read(&self, path: &Path) -> Result<Source, ScriptError> {
         self.read_once(path, |_| Ok(()))
     }
 
-    /// A file, whose text is looked at before it is used for the first time.
+    /// Reads a file, and checks its text before the first use.
     fn read_once(
         &self,
         path: &Path,
-        look: impl FnOnce(&str) -> Result<(), ScriptError>,
+        check: impl FnOnce(&str) -> Result<(), ScriptError>,
     ) -> Result<Source, ScriptError> {
         let mut files = self.files.lock();
         if let Some(source) = files.get(path) {
@@ -64,17 +62,17 @@ impl Sources {
             return Err(failed(format!("it is larger than {} MiB", MAX_SOURCE_BYTES >> 20)));
         }
         let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-        look(&text)?;
+        check(&text)?;
         insert(&mut files, path, &text)
     }
 
-    /// A script that is no file; relative imports start as if it were at `path`.
+    /// Adds a script that is no file; relative imports start as if it were at `path`.
     pub(crate) fn add(&self, path: &Path, text: &str) -> Result<(), ScriptError> {
         let mut files = self.files.lock();
         insert(&mut files, path, text).map(drop)
     }
 
-    /// The module at `url`, which `script` or something that it imports has named.
+    /// The module at `url`, imported by `script` or one of its imports.
     pub(crate) fn read_fetched(&self, script: &Path, url: &str) -> Result<Source, ScriptError> {
         let vendored = self.vendored.get_or_init(|| Vendored::find(script)).as_ref();
         let vendored = vendored.map_err(Clone::clone)?.as_ref();
@@ -95,25 +93,22 @@ impl Sources {
         })
     }
 
-    /// A file that has been read.
     pub(crate) fn known(&self, path: &Path) -> Option<Source> {
         self.files.lock().get(path).cloned()
     }
 
-    /// What the files read so far may import of a built-in module that does not export it.
-    pub(crate) fn absent_members(&self, module: &str) -> Vec<String> {
+    /// Names that the files read so far may import of a built-in module that does not export them.
+    pub(crate) fn absent_members(&self, module: &str) -> BTreeSet<String> {
         let files = self.files.lock();
-        let names: BTreeSet<String> = files
+        files
             .values()
             .flat_map(|source| &source.syntax.uses)
-            .filter(|used| used.module == module && is_name(&used.member))
+            .filter(|used| used.module == module && is_identifier(&used.member))
             .filter(|used| !modules::exports(module, &used.member))
             .map(|used| used.member.clone())
-            .collect();
-        names.into_iter().collect()
+            .collect()
     }
 
-    /// Paths of the files read so far.
     pub(crate) fn paths(&self) -> BTreeSet<PathBuf> {
         self.files.lock().keys().cloned().collect()
     }
@@ -132,7 +127,7 @@ impl Sources {
         built_in.collect()
     }
 
-    /// Variables of `__ENV` that the files read so far use; `None` if one of them computes a name.
+    /// Variables of `__ENV` used by the files read so far; `None` if one of them computes a name.
     pub(crate) fn variables(&self) -> Option<BTreeSet<String>> {
         let files = self.files.lock();
         let variables = files.values().map(|source| source.syntax.variables.clone());
@@ -140,7 +135,6 @@ impl Sources {
     }
 }
 
-/// Reads a script's text, and keeps it.
 fn insert(
     files: &mut HashMap<PathBuf, Source>,
     path: &Path,
@@ -154,24 +148,24 @@ fn insert(
     Ok(source)
 }
 
-/// Whether it can be exported under this name.
-fn is_name(text: &str) -> bool {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
-    text.chars().all(is_part) && !text.starts_with(|c: char| c.is_ascii_digit())
+/// True for names that can follow a dot.
+pub(super) fn is_identifier(text: &str) -> bool {
+    let is_start = |c: char| c.is_alphabetic() || c == '_' || c == '$';
+    text.starts_with(is_start) && text.chars().all(|c| is_start(c) || c.is_numeric())
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Import {
-    /// A module of the engine: `k6`, `k6/…`, or a library of jslib.k6.io.
+    /// A module of the engine (`k6`, `k6/…`) or a library of jslib.k6.io.
     BuiltIn(String),
-    /// A file, by absolute path.
+    /// Absolute path.
     File(PathBuf),
-    /// A module that is fetched before the run, by its address.
+    /// Address of a module that is fetched before the run.
     Url(String),
 }
 
 impl Import {
-    /// As the script engine and stack traces have it.
+    /// The module name in the script engine and in stack traces.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::BuiltIn(name) | Self::Url(name) => name.clone(),
@@ -180,12 +174,9 @@ impl Import {
     }
 }
 
-/// Resolves an import of `specifier` in the module `base`.
 pub(crate) fn resolve(base: &str, specifier: &str) -> Result<Import, ScriptError> {
-    if specifier == "k6" || specifier.starts_with("k6/") {
-        return Ok(Import::BuiltIn(specifier.to_owned()));
-    }
-    if jslib::is_built_in(specifier) {
+    let is_own = specifier == "k6" || specifier.starts_with("k6/");
+    if is_own || jslib::is_built_in(specifier) {
         return Ok(Import::BuiltIn(specifier.to_owned()));
     }
     if specifier.starts_with("https://") || specifier.starts_with("http://") {
@@ -220,8 +211,8 @@ pub(crate) fn module_name(path: &Path) -> String {
     format!("file://{}", path.display())
 }
 
-/// Removes `.` and `..` without asking the file system, so that a symbolic link keeps the name
-/// under which it was imported.
+/// Removes `.` and `..` without asking the file system, so that a symbolic link keeps the name under which it was
+/// imported.
 pub(crate) fn normalize(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for component in path.components() {
@@ -259,20 +250,21 @@ mod tests {
     }
 
     #[test]
-    fn modules_have_addresses_and_what_they_import_starts_there() {
-        let url = |base, specifier| resolve(base, specifier).unwrap();
+    fn relative_imports_of_fetched_modules_start_at_their_address() {
         let testing = "https://jslib.k6.io/k6-testing/0.5.0/index.js";
-        assert_eq!(url("file:///a.js", testing), Import::Url(testing.into()));
-        assert_eq!(
-            url("https://a.example/b/c.js", "../d.js"),
-            Import::Url("https://a.example/d.js".into())
-        );
-        assert_eq!(url("https://a.example/b/c.js", "k6/http"), Import::BuiltIn("k6/http".into()));
         let utils = "https://jslib.k6.io/k6-utils/1.4.0/index.js";
-        assert_eq!(
-            url("https://jslib.k6.io/x/1/y.js", "../../k6-utils/1.4.0/index.js"),
-            Import::BuiltIn(utils.into())
-        );
+        for (base, specifier, expected) in [
+            ("file:///a.js", testing, Import::Url(testing.into())),
+            ("https://a.example/b/c.js", "../d.js", Import::Url("https://a.example/d.js".into())),
+            ("https://a.example/b/c.js", "k6/http", Import::BuiltIn("k6/http".into())),
+            (
+                "https://jslib.k6.io/x/1/y.js",
+                "../../k6-utils/1.4.0/index.js",
+                Import::BuiltIn(utils.into()),
+            ),
+        ] {
+            assert_eq!(resolve(base, specifier), Ok(expected), "{specifier} in {base}");
+        }
         assert!(resolve("file:///a.js", "https://").is_err());
     }
 }

@@ -1,8 +1,8 @@
-//! What is known of a script before it runs: its imports, which members of the built-in modules it uses, which variables
-//! it reads. A missing module is therefore reported before the test starts, not in the middle of it.
+//! Static analysis of scripts: imports, used members of built-in modules, and variables read. A missing module is
+//! therefore reported before the test starts, not in the middle of it.
 //!
-//! Names are followed through scopes, aliases and destructuring. A member whose name is computed is refused when it is
-//! reached.
+//! Names are followed through scopes, aliases and destructuring. A member whose name is computed is refused when it
+//! is reached.
 
 mod names;
 mod positions;
@@ -27,7 +27,7 @@ use super::ScriptError;
 use names::{Names, member_meaning};
 pub(crate) use positions::{Positions, relocate};
 
-/// The parser calls itself for each level of a script's nesting.
+/// Stack of the parser, which calls itself for each level of a script's nesting.
 const STACK_BYTES: usize = 256 << 20;
 
 /// Brackets that may be open at once; QuickJS stops at fewer.
@@ -40,7 +40,7 @@ pub(crate) enum Language {
 }
 
 impl Language {
-    /// By the ending of its name, as k6 does.
+    /// By the extension, as in k6.
     pub(crate) fn from_path(path: &Path) -> Self {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("ts" | "mts" | "cts") => Self::TypeScript,
@@ -49,33 +49,32 @@ impl Language {
     }
 }
 
-/// A member of a module (`k6/execution`) or of one of its members (`k6/execution.vu`), and the line on which it is used.
+/// Use of a member of a module (`k6/execution`) or of one of its members (`k6/execution.vu`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Use {
     pub(crate) module: String,
     pub(crate) member: String,
+    /// From 1.
     pub(crate) line: usize,
 }
 
-/// What the text of a script contains.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Syntax {
-    /// It imports, exports, or awaits outside of all functions: an ES module. As k6 decides it.
+    /// An ES module, by k6's rule: it imports, exports, or awaits outside of all functions.
     pub(crate) is_module: bool,
-    /// What it imports, exports from elsewhere, or requires, as it is written.
+    /// Specifiers as written: imported, exported from elsewhere, or required.
     pub(crate) specifiers: Vec<String>,
     pub(crate) uses: Vec<Use>,
-    /// Variables that it reads from `__ENV`; `None` if it computes a name or passes `__ENV` on, because then any may be
-    /// read.
+    /// Variables read from `__ENV`; `None` if a name is computed or `__ENV` is passed on, because then any may be read.
     pub(crate) variables: Option<BTreeSet<String>>,
-    /// Where its parts stand in the file, if that is TypeScript.
+    /// Positions in the file, for TypeScript.
     pub(crate) positions: Option<Positions>,
 }
 
-/// What a script contains, and its text as JavaScript.
+/// Analyses a script and returns its text as JavaScript.
 ///
 /// # Errors
-/// If the text is not valid TypeScript or is nested too deeply. The engine itself reports invalid JavaScript.
+/// If the text is invalid TypeScript or nested too deeply. The engine itself reports invalid JavaScript.
 pub(crate) fn read(
     text: String,
     language: Language,
@@ -92,7 +91,7 @@ pub(crate) fn read(
     thread.join().unwrap_or_else(|_| Err(ScriptError::Panic(format!("the reading of {name}"))))
 }
 
-/// Most brackets that are open at once, at most: those in texts count, too.
+/// Upper bound of the brackets open at once: those inside strings count too.
 fn nesting(text: &str) -> usize {
     let (mut open, mut most) = (0_usize, 0);
     for byte in text.bytes() {
@@ -109,28 +108,37 @@ fn nesting(text: &str) -> usize {
 }
 
 fn analyse(text: String, language: Language, name: &str) -> Result<(Syntax, String), ScriptError> {
+    if language == Language::JavaScript {
+        return Ok((find(&text), text));
+    }
+    let (code, positions) = to_javascript(&text, name)?;
+    // Imports of types alone are gone now.
+    let mut syntax = find(&code);
+    for used in &mut syntax.uses {
+        let written = positions.written(used.line as u32, u32::MAX);
+        used.line = written.map_or(used.line, |(line, _)| line as usize);
+    }
+    syntax.positions = Some(positions);
+    Ok((syntax, code))
+}
+
+fn find(text: &str) -> Syntax {
     let allocator = Allocator::default();
-    let source_type = match language {
-        Language::JavaScript => SourceType::unambiguous(),
-        Language::TypeScript => SourceType::ts(),
-    };
-    let parsed = Parser::new(&allocator, &text, source_type).parse();
-    if language == Language::TypeScript
-        && let Some(problem) = parsed.diagnostics.iter().next()
-    {
+    let parsed = Parser::new(&allocator, text, SourceType::unambiguous()).parse();
+    let semantic = SemanticBuilder::new_compiler().with_build_nodes(true).build(&parsed.program);
+    let finder = Finder::new(text, &semantic.semantic);
+    finder.find(&parsed.program, parsed.module_record.has_module_syntax)
+}
+
+fn to_javascript(text: &str, name: &str) -> Result<(String, Positions), ScriptError> {
+    let allocator = Allocator::default();
+    let parsed = Parser::new(&allocator, text, SourceType::ts()).parse();
+    if let Some(problem) = parsed.diagnostics.iter().next() {
         let at = problem.labels.first().map_or(0, |label| label.offset() as usize);
-        let message = format!("SyntaxError: {} ({name}:{})", problem.message, line(&text, at));
+        let message = format!("SyntaxError: {} ({name}:{})", problem.message, line(text, at));
         return Err(ScriptError::Exception(message));
     }
-    let has_module_syntax = parsed.module_record.has_module_syntax;
     let mut program = parsed.program;
-    let semantic = SemanticBuilder::new_compiler().with_build_nodes(true).build(&program).semantic;
-    let syntax = Finder::new(&text, &semantic).find(&program, has_module_syntax);
-    if language == Language::JavaScript {
-        drop(semantic);
-        return Ok((syntax, text));
-    }
-    drop(semantic);
     let scoping = SemanticBuilder::new_compiler().with_enum_eval(true).build(&program);
     let scoping = scoping.semantic.into_scoping();
     let options = TransformOptions::default();
@@ -143,27 +151,21 @@ fn analyse(text: String, language: Language, name: &str) -> Result<(Syntax, Stri
         CodegenOptions { source_map_path: Some(name.into()), ..CodegenOptions::default() };
     let built = Codegen::new().with_options(options).build(&program);
     let positions = Positions::from_codegen(&built);
-    // Imports of types alone are gone now.
-    let (mut syntax, code) = analyse(built.code, Language::JavaScript, name)?;
-    for used in &mut syntax.uses {
-        let written = positions.written(used.line as u32, u32::MAX);
-        used.line = written.map_or(used.line, |(line, _)| line as usize);
-    }
-    syntax.positions = Some(positions);
-    Ok((syntax, code))
+    Ok((built.code, positions))
 }
 
-/// From 1 on.
+/// Line number of an offset, from 1.
 fn line(text: &str, at: usize) -> usize {
     text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// Goes through the nodes of a script.
 struct Finder<'s, 'a> {
     text: &'s str,
     semantic: &'s Semantic<'a>,
     names: Names<'s, 'a>,
-    found: Vec<(u32, String)>,
+    /// Offset and text.
+    specifiers: Vec<(u32, String)>,
+    /// Offset, module and member.
     uses: Vec<(u32, String, String)>,
     /// `await` outside of all functions makes a module.
     awaits: bool,
@@ -172,8 +174,9 @@ struct Finder<'s, 'a> {
 
 impl<'s, 'a> Finder<'s, 'a> {
     fn new(text: &'s str, semantic: &'s Semantic<'a>) -> Self {
-        let (found, uses, names) = (Vec::new(), Vec::new(), Names::new(semantic));
-        Self { text, semantic, names, found, uses, awaits: false, variables: Some(BTreeSet::new()) }
+        let (specifiers, uses, names) = (Vec::new(), Vec::new(), Names::new(semantic));
+        let variables = Some(BTreeSet::new());
+        Self { text, semantic, names, specifiers, uses, awaits: false, variables }
     }
 
     fn find(mut self, program: &Program<'a>, has_module_syntax: bool) -> Syntax {
@@ -185,7 +188,7 @@ impl<'s, 'a> Finder<'s, 'a> {
             self.read_node(node.id(), node.kind());
         }
         self.uses.append(&mut self.names.destructured);
-        self.found.sort();
+        self.specifiers.sort();
         self.uses.sort();
         self.uses.dedup();
         let text = self.text;
@@ -196,7 +199,7 @@ impl<'s, 'a> Finder<'s, 'a> {
         });
         Syntax {
             is_module: has_module_syntax || self.awaits,
-            specifiers: self.found.into_iter().map(|(_, specifier)| specifier).collect(),
+            specifiers: self.specifiers.into_iter().map(|(_, specifier)| specifier).collect(),
             uses: uses.collect(),
             variables: self.variables,
             positions: None,
@@ -207,11 +210,11 @@ impl<'s, 'a> Finder<'s, 'a> {
         let parent = self.semantic.nodes().parent_kind(id);
         match kind {
             AstKind::CallExpression(call) => {
-                self.found.extend(required(call).map(|module| (call.span.start, module)));
+                self.specifiers.extend(required(call).map(|module| (call.span.start, module)));
             }
             AstKind::ImportExpression(import) => {
                 if let Expression::StringLiteral(source) = &import.source {
-                    self.found.push((import.span.start, source.value.to_string()));
+                    self.specifiers.push((import.span.start, source.value.to_string()));
                 }
             }
             AstKind::IdentifierReference(name) if name.name == "__ENV" => {
@@ -244,13 +247,13 @@ impl<'s, 'a> Finder<'s, 'a> {
             .all(|kind| !matches!(kind, AstKind::Function(_) | AstKind::ArrowFunctionExpression(_)))
     }
 
-    /// A declaration that imports, or exports from elsewhere.
+    /// Reads a declaration that imports, or exports from elsewhere.
     fn read_import(&mut self, statement: &Statement<'a>) {
         let import = match statement {
             Statement::ImportDeclaration(import) if !import.import_kind.is_type() => import,
             Statement::ExportFromDeclaration(export) => {
                 let module = export.source.value.to_string();
-                self.found.push((export.span.start, module.clone()));
+                self.specifiers.push((export.span.start, module.clone()));
                 for specifier in &export.specifiers {
                     let member = specifier.local.name().to_string();
                     self.uses.push((specifier.span.start, module.clone(), member));
@@ -258,13 +261,13 @@ impl<'s, 'a> Finder<'s, 'a> {
                 return;
             }
             Statement::ExportAllDeclaration(export) => {
-                self.found.push((export.span.start, export.source.value.to_string()));
+                self.specifiers.push((export.span.start, export.source.value.to_string()));
                 return;
             }
             _ => return,
         };
         let module = import.source.value.to_string();
-        self.found.push((import.span.start, module.clone()));
+        self.specifiers.push((import.span.start, module.clone()));
         for specifier in import.specifiers.iter().flatten() {
             let mut meaning = module.clone();
             if let ImportDeclarationSpecifier::ImportSpecifier(named) = specifier
@@ -280,7 +283,7 @@ impl<'s, 'a> Finder<'s, 'a> {
         }
     }
 
-    /// A member of what may stand for a module.
+    /// Reads a member of an expression that may stand for a module.
     fn read_member(&mut self, object: &Expression<'a>, at: u32, member: &str) {
         let module = self.names.meaning(object).filter(|_| member != "default");
         if let Some(module) = module {
@@ -300,7 +303,7 @@ fn required(call: &CallExpression<'_>) -> Option<String> {
     }
 }
 
-/// Name and place of the member that `parent` takes of the object at `object`, if it is not computed.
+/// Offset and name of the member that `parent` takes of the object at `object`, unless the name is computed.
 fn member_of(object: oxc_span::Span, parent: AstKind<'_>) -> Option<(u32, String)> {
     match parent {
         AstKind::StaticMemberExpression(member) if member.object.span() == object => {
@@ -313,7 +316,7 @@ fn member_of(object: oxc_span::Span, parent: AstKind<'_>) -> Option<(u32, String
     }
 }
 
-/// The value of a text that is not computed.
+/// The value of a string that is not computed.
 fn text_of(expression: &Expression<'_>) -> Option<String> {
     match expression {
         Expression::StringLiteral(text) => Some(text.value.to_string()),
@@ -328,7 +331,7 @@ fn static_name(key: &PropertyKey<'_>) -> Option<String> {
     key.static_name().map(|name| name.to_string())
 }
 
-/// What is read of `__ENV` at `object`.
+/// Reads the use of `__ENV` at `object`.
 fn read_variables(
     object: oxc_span::Span,
     parent: AstKind<'_>,

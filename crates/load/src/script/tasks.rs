@@ -1,10 +1,9 @@
-//! What a script waits for without blocking: timers and asynchronous requests.
+//! Timers and asynchronous requests: what a script waits for without blocking.
 //!
-//! A script's functions run one at a time, on its virtual user's stack. When it has nothing left
-//! to run, [`turn`] blocks the virtual user until the next timer is due or the next request is
-//! answered, and calls what was waiting for that; an iteration is over when there is nothing to
-//! wait for. A source of events, such as a socket, calls its function any number of times. Requests
-//! are tasks of the event loop and go on while the script sleeps or computes.
+//! A script's functions run one at a time, on its virtual user's stack. When it has nothing left to run, [`turn`]
+//! blocks the virtual user until the next timer is due or the next request is answered, and calls the function that
+//! waited for it; an iteration ends when nothing is left to wait for. A source of events, such as a socket, calls its
+//! function any number of times. Requests are tasks of the event loop and go on while the script sleeps or computes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -12,6 +11,7 @@ use std::iter;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use rquickjs::function::Args;
 use rquickjs::{Array, Ctx, Exception, Function, Object, Result, Value};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
@@ -21,33 +21,31 @@ use super::user::User;
 /// Timers and requests of one virtual user at a time.
 const MAX_TASKS: usize = 10_000;
 
-/// Longest delay of a timer; a year is as good as for ever.
 const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Makes what a promise is settled with, once the script's engine is at hand.
+/// Makes the value that a promise is settled with, once the script's engine is at hand.
 pub(super) type Settle = Box<dyn for<'js> FnOnce(&Ctx<'js>) -> Result<Value<'js>>>;
 
 /// Makes the arguments of an event's function; none when there is nothing to report any more.
-pub(super) type Happening = Box<dyn for<'js> FnOnce(&Ctx<'js>) -> Result<Vec<Value<'js>>>>;
+pub(super) type EventArguments = Box<dyn for<'js> FnOnce(&Ctx<'js>) -> Result<Vec<Value<'js>>>>;
 
-/// What a task of the event loop has come to.
+/// Result of a task of the event loop.
 enum Done {
     Settled(Settle),
-    Event(Happening),
-    /// A source of events has no more.
+    Event(EventArguments),
+    /// The last event of a source.
     Ended,
 }
 
-/// Where a source leaves its events. The source sees to it that they are not too many.
+/// Channel for the events of a source, which limits their number itself.
 pub(super) struct Feed {
-    user: Rc<User>,
+    pub(super) user: Rc<User>,
     number: u32,
 }
 
 impl Feed {
-    /// Leaves an event to the script.
-    pub(super) fn push(&self, happening: Happening) {
-        self.user.tasks.finish(self.number, Done::Event(happening));
+    pub(super) fn push(&self, event: EventArguments) {
+        self.user.tasks.finish(self.number, Done::Event(event));
     }
 }
 
@@ -57,16 +55,16 @@ impl Drop for Feed {
     }
 }
 
-/// The tasks of one virtual user. What is to be called belongs to the script's engine and is kept
-/// in [`Callbacks`], under the same number.
+/// The tasks of one virtual user. Their functions belong to the script's engine and are kept in [`Callbacks`], under
+/// the same numbers.
 #[derive(Default)]
 pub(crate) struct Tasks {
     next: Cell<u32>,
-    /// By when they are due; with the period of those that repeat.
+    /// By due time; with the period of those that repeat.
     timers: RefCell<BTreeMap<(Instant, u32), Option<Duration>>>,
     running: RefCell<HashMap<u32, AbortHandle>>,
     finished: RefCell<VecDeque<(u32, Done)>>,
-    /// The last turn was an event: it is the turn of a timer that is due. Events may come faster than they are used.
+    /// The last turn was an event: a due timer goes first, because events may come faster than they are used.
     was_event: Cell<bool>,
     wake: Notify,
 }
@@ -75,13 +73,13 @@ mod callbacks {
     #![expect(elided_lifetimes_in_paths, reason = "the code the derive writes")]
     use rquickjs::{JsLifetime, Object};
 
-    /// `{number: [what to call, …]}` in the script's engine.
+    /// `{number: [function, …]}` in the script's engine.
     #[derive(JsLifetime)]
     pub(super) struct Callbacks<'js>(pub(super) Object<'js>);
 }
 use callbacks::Callbacks;
 
-/// Makes room for callbacks in a new engine.
+/// Adds the table of callbacks to a new engine.
 pub(super) fn install(ctx: &Ctx<'_>) -> Result<()> {
     let callbacks = Callbacks(Object::new(ctx.clone())?);
     let stored = ctx.store_userdata(callbacks);
@@ -94,7 +92,7 @@ fn callbacks<'js>(ctx: &Ctx<'js>) -> Object<'js> {
 }
 
 impl Tasks {
-    /// A number for a new task, under which the values are kept.
+    /// Keeps the values under the number of a new task.
     fn keep<'js>(
         &self,
         ctx: &Ctx<'js>,
@@ -114,7 +112,7 @@ impl Tasks {
         Ok(number)
     }
 
-    /// Calls `function` with `arguments` after `delay`; again and again with `repeat`.
+    /// Calls `function` with `arguments` after `delay`, and with `repeat` after each further `delay`.
     pub(super) fn start_timer<'js>(
         &self,
         ctx: &Ctx<'js>,
@@ -135,7 +133,7 @@ impl Tasks {
         callbacks(ctx).remove(number)
     }
 
-    /// A promise for what `work` comes to.
+    /// A promise of the result of `work`.
     pub(super) fn start_work<'js>(
         user: &Rc<User>,
         ctx: &Ctx<'js>,
@@ -152,8 +150,7 @@ impl Tasks {
         Ok(promise.into_value())
     }
 
-    /// Calls `function` with every event that `source` leaves in its feed. The iteration goes on until
-    /// `source` is ready.
+    /// Calls `function` with every event that `source` pushes. The iteration goes on until `source` is ready.
     pub(super) fn start_events<'js, F: Future<Output = ()> + 'static>(
         user: &Rc<User>,
         ctx: &Ctx<'js>,
@@ -167,14 +164,14 @@ impl Tasks {
     }
 
     fn finish(&self, number: u32, done: Done) {
-        // What was cleared is not waited for any more.
+        // Tasks that were cleared have no receiver.
         if self.running.borrow().contains_key(&number) {
             self.finished.borrow_mut().push_back((number, done));
             self.wake.notify_one();
         }
     }
 
-    /// Ends everything that is still under way.
+    /// Ends everything still in progress.
     pub(super) fn clear(&self, ctx: &Ctx<'_>) {
         let running = self.running.take();
         if running.is_empty() && self.timers.borrow().is_empty() {
@@ -190,13 +187,12 @@ impl Tasks {
         }
     }
 
-    /// The timer that is due first.
     fn first(&self) -> Option<(Instant, u32)> {
         self.timers.borrow().first_key_value().map(|(key, _)| *key)
     }
 }
 
-/// Waits for the next task and calls what waited for it; false when there is none.
+/// Waits for the next task and calls its function; false when there is none.
 pub(super) fn turn(ctx: &Ctx<'_>, user: &User) -> Result<bool> {
     let tasks = &user.tasks;
     loop {
@@ -237,9 +233,14 @@ fn conclude(ctx: &Ctx<'_>, tasks: &Tasks, number: u32, done: Done) -> Result<()>
             tasks.running.borrow_mut().remove(&number);
             settle_promise(ctx, number, settle)
         }
-        Done::Event(happening) => {
+        Done::Event(event) => {
             tasks.was_event.set(true);
-            tell(ctx, number, happening)
+            let arguments = event(ctx)?;
+            if arguments.is_empty() {
+                return Ok(());
+            }
+            let list: Array<'_> = callbacks(ctx).get(number)?;
+            call(&list.get(0)?, arguments)
         }
         Done::Ended => {
             tasks.running.borrow_mut().remove(&number);
@@ -248,16 +249,10 @@ fn conclude(ctx: &Ctx<'_>, tasks: &Tasks, number: u32, done: Done) -> Result<()>
     }
 }
 
-/// Calls the function of a source of events.
-fn tell(ctx: &Ctx<'_>, number: u32, happening: Happening) -> Result<()> {
-    let values = happening(ctx)?;
-    if values.is_empty() {
-        return Ok(());
-    }
-    let list: Array<'_> = callbacks(ctx).get(number)?;
-    let mut arguments = rquickjs::function::Args::new(ctx.clone(), values.len());
+fn call<'js>(function: &Function<'js>, values: Vec<Value<'js>>) -> Result<()> {
+    let mut arguments = Args::new(function.ctx().clone(), values.len());
     arguments.push_args(values)?;
-    list.get::<Function<'_>>(0)?.call_arg::<Value<'_>>(arguments).map(|_| ())
+    function.call_arg::<Value<'js>>(arguments).map(drop)
 }
 
 fn settle_promise(ctx: &Ctx<'_>, number: u32, settle: Settle) -> Result<()> {
@@ -274,7 +269,6 @@ fn settle_promise(ctx: &Ctx<'_>, number: u32, settle: Settle) -> Result<()> {
     }
 }
 
-/// Calls the function of the timer that is due first.
 fn fire(ctx: &Ctx<'_>, tasks: &Tasks) -> Result<()> {
     let Some(((due, number), period)) = tasks.timers.borrow_mut().pop_first() else {
         return Ok(());
@@ -282,17 +276,13 @@ fn fire(ctx: &Ctx<'_>, tasks: &Tasks) -> Result<()> {
     let table = callbacks(ctx);
     let list: Array<'_> = table.get(number)?;
     match period {
-        // From the planned time on, so that a period is one; a late timer does not catch up.
+        // From the planned time on, so that the period does not drift; a late timer does not catch up.
         Some(period) => {
             let next = (due + period).max(Instant::now());
             tasks.timers.borrow_mut().insert((next, number), Some(period));
         }
         None => table.remove(number)?,
     }
-    let function: Function<'_> = list.get(0)?;
-    let mut arguments = rquickjs::function::Args::new(ctx.clone(), list.len().saturating_sub(1));
-    for value in list.iter::<Value<'_>>().skip(1) {
-        arguments.push_arg(value?)?;
-    }
-    function.call_arg::<Value<'_>>(arguments).map(|_| ())
+    let arguments = list.iter::<Value<'_>>().skip(1).collect::<Result<_>>()?;
+    call(&list.get(0)?, arguments)
 }

@@ -1,4 +1,4 @@
-//! The state of one virtual user that its native functions share.
+//! State of one virtual user, shared by its native functions.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -24,31 +24,30 @@ use crate::run::{Run, Stop};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum IterationOutcome {
-    /// It returned.
     Complete,
-    /// It was cut short; it counts for nothing.
+    /// It was cut short, and counts for nothing.
     Interrupted,
-    /// It threw; it counts as complete, as in k6.
+    /// It threw, and counts as complete, as in k6.
     Threw(String),
 }
 
-/// The scenario a virtual user works for at the moment.
+/// The scenario a virtual user works for at present.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Assignment {
-    /// Its place in the options; one past the last of them in the functions of the life-cycle.
+    /// Index in the options; one past the last scenario in life-cycle functions.
     pub(crate) index: usize,
     pub(crate) scenario: String,
     pub(crate) executor: &'static str,
     /// Tags of the run and the scenario, on every value.
     pub(crate) tags: Vec<(String, String)>,
-    /// What outputs have beside the tags (`vu.metrics.metadata`).
+    /// Written by outputs beside the tags (`vu.metrics.metadata`).
     pub(crate) metadata: Vec<(String, String)>,
     /// Iterations of the scenario so far, on all event loops.
     pub(crate) iterations: Arc<AtomicU64>,
 }
 
 impl Assignment {
-    /// The tags of a value outside of all groups.
+    /// Tags of a value outside of all groups.
     pub(crate) fn sample_tags(&self) -> SampleTags<'_> {
         SampleTags {
             scenario: &self.scenario,
@@ -59,27 +58,27 @@ impl Assignment {
     }
 }
 
-/// Where a virtual user is in its iterations, as `k6/execution` shows it.
+/// Position of a virtual user in its iterations, as shown by `k6/execution`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Position {
-    /// Serial number of the iteration among all of the virtual user.
+    /// Serial number among all iterations of the virtual user.
     pub(crate) own: u64,
-    /// Serial number among all of the scenario.
+    /// Serial number among all iterations of the scenario.
     pub(crate) in_scenario: u64,
-    /// How late the iteration started, in open models.
+    /// Delay of the start; only in open models.
     pub(crate) start_lag: Option<Duration>,
 }
 
 pub(crate) struct User {
-    /// 1-based; 0 while only the options are read.
+    /// From 1; 0 while only the options are read.
     pub(crate) id: u32,
     pub(crate) run: Arc<Run>,
     pub(crate) event_loop: Rc<EventLoop>,
     pub(crate) control: Control,
     pub(crate) client: Client,
-    /// A new one for every iteration, unless the options say otherwise.
+    /// Renewed for every iteration, unless the options say otherwise.
     pub(crate) jar: RefCell<Rc<Jar>>,
-    /// Which statuses the script expects of requests that do not say so themselves.
+    /// Statuses expected by requests without a `responseCallback`.
     pub(crate) expected: RefCell<Rc<ExpectedStatuses>>,
     pub(super) tasks: Tasks,
     pub(super) sockets: Sockets,
@@ -91,7 +90,7 @@ pub(crate) struct User {
     pub(super) open: RefCell<OpenRequests>,
     refused: RefCell<Vec<ScriptError>>,
     pub(crate) rejections: Rejections,
-    /// Its script has called `exec.test.abort()`.
+    /// The script has called `exec.test.abort()`.
     pub(super) has_aborted: Cell<bool>,
 }
 
@@ -120,7 +119,7 @@ impl User {
         }
     }
 
-    /// The virtual user whose script is running in `ctx`.
+    /// The virtual user whose script runs in `ctx`.
     pub(crate) fn of(ctx: &Ctx<'_>) -> Rc<Self> {
         ctx.userdata::<Handle>().expect("stored before any script code runs").0.clone()
     }
@@ -136,7 +135,6 @@ impl User {
         tokio::task::spawn_local(within(self.clone(), task)).abort_handle()
     }
 
-    /// Whether the init code is running.
     pub(crate) fn is_initialising(&self) -> bool {
         self.initialising.get()
     }
@@ -148,8 +146,8 @@ impl User {
     /// Blocks the script until `future` is ready.
     ///
     /// # Errors
-    /// A JavaScript exception when the virtual user is interrupted; catching it does not help the
-    /// script (see [`Control`]).
+    /// A JavaScript exception when the virtual user is interrupted, which the script cannot escape by catching it
+    /// (see [`Control`]).
     pub(crate) fn wait<F: Future>(&self, ctx: &Ctx<'_>, future: F) -> Result<F::Output, Error> {
         self.control
             .wait(future)
@@ -167,7 +165,7 @@ impl User {
         exception
     }
 
-    /// Refuses something in the init code, which goes on, so that later problems are reported as well.
+    /// Refuses a part of the init code, which goes on, so that later problems are reported as well.
     pub(crate) fn note_refusal(&self, error: ScriptError) {
         let mut refused = self.refused.borrow_mut();
         if !refused.contains(&error) {
@@ -175,25 +173,24 @@ impl User {
         }
     }
 
-    /// As [`Self::refuse`] for a feature of k6 that is missing here.
+    /// Refuses a feature of k6 that is missing here.
     pub(crate) fn refuse_feature(&self, ctx: &Ctx<'_>, feature: &str) -> Error {
         self.refuse(ctx, ScriptError::Unsupported(format!("`{feature}`")))
     }
 
-    /// Why the init code was refused, if it was.
+    /// The refusals of the init code.
     pub(crate) fn take_refusal(&self) -> Option<ScriptError> {
         ScriptError::of(self.refused.take())
     }
 
-    /// Forgets the cookies of the iteration before. A jar the script has kept stays as it is.
+    /// Drops the cookies of the previous iteration. A jar kept by the script stays as it is.
     pub(crate) fn reset_cookies(&self) {
         if !self.run.settings().no_cookies_reset && !self.jar.borrow().is_empty() {
             self.jar.replace(Rc::default());
         }
     }
 
-    /// Ends the run at the script's request: this iteration at once, all others as soon as they
-    /// look.
+    /// Ends the run at the script's request: this iteration at once, all others as soon as they poll.
     pub(crate) fn abort_test(&self, message: Option<&str>) {
         self.run.request_stop(Stop::Script(message.map(str::to_owned)));
         self.has_aborted.set(true);

@@ -17,29 +17,28 @@ use crate::http::{Client, ClientConfig, Network, Proxies, Request, Url, block_on
 
 const DIRECTORY: &str = "madang-vendor";
 
-/// Which file has which module, in that directory.
+/// File in that directory that lists the modules.
 const LOCK: &str = "lock.json";
 
-/// Largest module that is fetched.
+/// Size limit of one module.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// Longest time to fetch one.
+/// Time limit of one module.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What all modules of one script may come to.
+/// Limits of all modules of one script together.
 #[derive(Clone, Copy)]
 struct Limits {
-    /// They are kept in memory until the last one is there.
+    /// Modules are kept in memory until the last one is there.
     bytes: usize,
     time: Duration,
 }
 
 const LIMITS: Limits = Limits { bytes: 256 * 1024 * 1024, time: Duration::from_secs(600) };
 
-/// Most modules of one script: a server could make them up as it is asked.
+/// Modules of one script, at most: a server could generate them endlessly.
 const MAX_MODULES: usize = 1000;
 
-/// What is in the directory.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Lock {
     /// By address.
@@ -50,11 +49,10 @@ struct Lock {
 struct Entry {
     /// Name of the file beside the lock file.
     file: String,
-    /// Of its bytes, in hexadecimal.
+    /// Digest of its bytes, in hexadecimal.
     sha256: String,
 }
 
-/// The fetched modules of a script.
 #[derive(Debug)]
 pub(super) struct Vendored {
     directory: PathBuf,
@@ -62,7 +60,7 @@ pub(super) struct Vendored {
 }
 
 impl Vendored {
-    /// Those beside the script, or beside the nearest directory above that has some; none otherwise.
+    /// Finds those beside the script or in the nearest directory above that has any.
     pub(super) fn find(script: &Path) -> Result<Option<Self>, ScriptError> {
         let above = script.ancestors().skip(1).map(|directory| directory.join(DIRECTORY));
         let Some(directory) = above.into_iter().find(|one| one.join(LOCK).is_file()) else {
@@ -77,40 +75,41 @@ impl Vendored {
         Ok(Some(Self { lock, directory }))
     }
 
-    /// The file of a module, with the digest that it must have.
+    /// The file of a module, and its expected digest.
     pub(super) fn file(&self, url: &str) -> Option<(PathBuf, &str)> {
         let entry = self.lock.modules.get(url)?;
-        // Only a file of the directory itself, whatever the lock file says.
+        // Only files of the directory itself, whatever the lock file contains.
         let name = Path::new(&entry.file).file_name()?;
         Some((self.directory.join(name), &entry.sha256))
     }
 }
 
-/// The digest of a file's bytes as the lock file has it.
+/// SHA-256 in hexadecimal.
 pub(super) fn digest(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// Fetches the modules that `script` imports by URL, and those that they import, into the directory beside it, and
-/// calls `told` with the address and size in bytes of each. Gives the lock file, or `None` if there is nothing to fetch.
+/// Fetches the modules that `script` imports by URL, directly or not, into the directory beside it, and calls
+/// `on_fetched` with the address and size in bytes of each. Returns the lock file, or `None` if there is nothing to
+/// fetch.
 ///
 /// # Errors
-/// When a file cannot be read or written, or a module cannot be fetched.
+/// If a file cannot be read or written, or a module cannot be fetched.
 pub fn vendor(
     script: &Path,
-    told: impl FnMut(&str, usize),
+    on_fetched: impl FnMut(&str, usize),
 ) -> Result<Option<PathBuf>, VendorError> {
-    vendor_within(LIMITS, script, told)
+    vendor_within(LIMITS, script, on_fetched)
 }
 
 fn vendor_within(
     limits: Limits,
     script: &Path,
-    mut told: impl FnMut(&str, usize),
+    mut on_fetched: impl FnMut(&str, usize),
 ) -> Result<Option<PathBuf>, VendorError> {
     let begin = Instant::now();
     let mut total = 0;
-    let script = std::path::absolute(script).map_err(because)?;
+    let script = std::path::absolute(script).map_err(vendor_error)?;
     let script = source::normalize(&script);
     let sources = Sources::default();
     let mut fetched: BTreeMap<String, Vec<u8>> = BTreeMap::new();
@@ -121,7 +120,7 @@ fn vendor_within(
             continue;
         }
         let specifiers = if let Some(path) = name.strip_prefix("file://") {
-            let source = sources.read(Path::new(path)).map_err(because)?;
+            let source = sources.read(Path::new(path)).map_err(vendor_error)?;
             source.syntax.specifiers.clone()
         } else {
             if fetched.len() >= MAX_MODULES {
@@ -133,30 +132,25 @@ fn vendor_within(
                 let message = format!("the modules could not be fetched within {seconds} s");
                 return Err(VendorError(message));
             }
-            let bytes = block_on(fetch(&name, left.min(TIMEOUT))).map_err(because)??;
+            let bytes = block_on(fetch(&name, left.min(TIMEOUT))).map_err(vendor_error)??;
             total += bytes.len();
             if total > limits.bytes {
                 let limit = limits.bytes >> 20;
                 return Err(VendorError(format!("the modules are larger than {limit} MiB")));
             }
-            told(&name, bytes.len());
+            on_fetched(&name, bytes.len());
             let text = String::from_utf8_lossy(&bytes).into_owned();
             fetched.insert(name.clone(), bytes);
-            syntax::read(text, Language::from_path(Path::new(&file_name(&name))), &name)
-                .map_err(because)?
-                .0
-                .specifiers
+            let language = Language::from_path(Path::new(&file_name(&name)));
+            syntax::read(text, language, &name).map_err(vendor_error)?.0.specifiers
         };
-        // An import that cannot be resolved may stand in code that never runs. The run reports it if it does.
-        left.extend(
-            specifiers
-                .into_iter()
-                .filter_map(|specifier| source::resolve(&name, &specifier).ok())
-                .filter_map(|import| match import {
-                    Import::BuiltIn(_) => None,
-                    other => Some(other.name()),
-                }),
-        );
+        for specifier in specifiers {
+            match source::resolve(&name, &specifier) {
+                Ok(import @ (Import::File(_) | Import::Url(_))) => left.push(import.name()),
+                // An unusable import may stand in code that never runs. If it does run, the run reports it.
+                Ok(Import::BuiltIn(_)) | Err(_) => {}
+            }
+        }
     }
     if fetched.is_empty() {
         return Ok(None);
@@ -164,16 +158,15 @@ fn vendor_within(
     write(&script, fetched).map(Some)
 }
 
-/// Why modules could not be fetched.
+/// Error of fetching modules.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct VendorError(String);
 
-fn because(error: impl std::fmt::Display) -> VendorError {
+fn vendor_error(error: impl std::fmt::Display) -> VendorError {
     VendorError(error.to_string())
 }
 
-/// The text behind an address.
 async fn fetch(url: &str, timeout: Duration) -> Result<Vec<u8>, VendorError> {
     let failed =
         |reason: &dyn std::fmt::Display| VendorError(format!("cannot fetch {url}: {reason}"));
@@ -208,9 +201,9 @@ async fn fetch(url: &str, timeout: Duration) -> Result<Vec<u8>, VendorError> {
     Ok(answer.body)
 }
 
-/// Writes the modules, and puts them into the lock file; others that are in it stay.
+/// Writes the modules and adds them to the lock file, which keeps its other entries.
 fn write(script: &Path, fetched: BTreeMap<String, Vec<u8>>) -> Result<PathBuf, VendorError> {
-    let known = Vendored::find(script).map_err(because)?;
+    let known = Vendored::find(script).map_err(vendor_error)?;
     let beside = script.parent().unwrap_or(Path::new("/")).join(DIRECTORY);
     let Vendored { directory, mut lock } =
         known.unwrap_or_else(|| Vendored { directory: beside, lock: Lock::default() });
@@ -225,7 +218,7 @@ fn write(script: &Path, fetched: BTreeMap<String, Vec<u8>>) -> Result<PathBuf, V
         lock.modules.insert(url, entry);
     }
     let path = directory.join(LOCK);
-    let text = serde_json::to_string_pretty(&lock).map_err(because)?;
+    let text = serde_json::to_string_pretty(&lock).map_err(vendor_error)?;
     std::fs::write(&path, text + "\n").map_err(|error| failed(&path, error))?;
     Ok(path)
 }
@@ -266,7 +259,7 @@ mod tests {
         assert!(Vendored::find(&deep).unwrap_err().to_string().contains("lock.json"));
     }
 
-    /// A server of modules that each import another one, and a script that imports the first.
+    /// A server whose modules each import another one, and a script that imports the first.
     fn endless() -> (tempfile::TempDir, PathBuf) {
         use std::io::{BufRead as _, BufReader, Write as _};
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -291,16 +284,16 @@ mod tests {
     #[test]
     fn modules_without_end_are_not_kept_without_end() {
         let (_directory, script) = endless();
-        let of = |bytes, time| {
+        let vendor = |bytes, time| {
             let mut kept = 0;
             let limits = Limits { bytes, time };
             let error = vendor_within(limits, &script, |_, bytes| kept += bytes).unwrap_err();
             (error.to_string(), kept >> 20)
         };
         let mebibytes = 1024 * 1024;
-        let (error, kept) = of(3 * mebibytes, LIMITS.time);
+        let (error, kept) = vendor(3 * mebibytes, LIMITS.time);
         assert_eq!((error.as_str(), kept), ("the modules are larger than 3 MiB", 2));
-        let (error, kept) = of(LIMITS.bytes, Duration::ZERO);
+        let (error, kept) = vendor(LIMITS.bytes, Duration::ZERO);
         assert_eq!((error.as_str(), kept), ("the modules could not be fetched within 0 s", 0));
     }
 }

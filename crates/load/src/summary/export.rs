@@ -1,12 +1,11 @@
-//! `--summary-export`: what `handleSummary()` was given, as it left it, in k6's older shape.
+//! `--summary-export`: the argument of `handleSummary()`, with the changes made to it, in k6's older shape.
 //!
-//! Parsers of many people read this file, so its oddities are kept: the values of a metric lie
-//! directly in its object, the value of a rate is called `value`, groups and checks are objects
-//! by name, and in `thresholds` **`true` means that the threshold failed**.
+//! Many parsers read this file, so its oddities are kept: the values of a metric lie directly in its object, the
+//! value of a rate is called `value`, groups and checks are objects by name, and in `thresholds` **`true` means that
+//! the threshold failed**.
 
 use serde_json::{Map, Value, json};
 
-/// The document.
 pub(crate) fn export(mut data: Value) -> Value {
     if let Some(members) = data.as_object_mut() {
         members.retain(|name, _| !matches!(name.as_str(), "options" | "state"));
@@ -36,7 +35,7 @@ fn metric(mut metric: Value) -> Value {
     document
 }
 
-/// Makes the lists in a group, and in those within it, objects by name.
+/// Makes the lists of a group, and of all groups within it, objects by name.
 fn by_name(group: &mut Value) {
     for list in ["groups", "checks"] {
         let Some(Value::Array(members)) = group.get_mut(list).map(Value::take) else { continue };

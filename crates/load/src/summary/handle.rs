@@ -7,10 +7,9 @@ use md5::{Digest as _, Md5};
 use serde_json::{Map, Value, json};
 
 use super::{SummaryData, SummaryMetric, Values};
-use crate::metrics::{CheckCount, GroupMeasured};
+use crate::metrics::GroupMeasured;
 use crate::options::Options;
 
-/// The document.
 pub(crate) fn handle_summary_data(
     data: &SummaryData<'_>,
     options: &Options,
@@ -80,16 +79,21 @@ fn group(groups: &[GroupMeasured], at: usize) -> Value {
         return json!({ "name": "", "path": "", "id": id(""), "groups": [], "checks": [] });
     };
     let children: Vec<Value> = children(groups, found).map(|child| group(groups, child)).collect();
-    let checks: Vec<Value> =
-        found.checks.iter().map(|(name, count)| check(&found.path, name, *count)).collect();
+    let checks = found.checks.iter().map(|(name, count)| {
+        let path = format!("{}::{name}", found.path);
+        json!({
+            "name": name, "path": path, "id": id(&path),
+            "passes": count.passes, "fails": count.fails,
+        })
+    });
+    let checks: Vec<Value> = checks.collect();
     json!({
         "name": found.name, "path": found.path, "id": id(&found.path),
         "groups": children, "checks": checks,
     })
 }
 
-/// The groups in `group`. Those of `setup()` and `teardown()` are there only when something is in
-/// them.
+/// The groups in `group`; those of `setup()` and `teardown()` only if they contain anything.
 fn children<'g>(
     groups: &'g [GroupMeasured],
     group: &'g GroupMeasured,
@@ -99,15 +103,6 @@ fn children<'g>(
         !of_lifecycle || !child.checks.is_empty() || !child.children.is_empty()
     };
     group.children.iter().copied().filter(move |child| shown(&groups[*child]))
-}
-
-/// A check of the group at `group`.
-fn check(group: &str, name: &str, count: CheckCount) -> Value {
-    let path = format!("{group}::{name}");
-    json!({
-        "name": name, "path": path, "id": id(&path),
-        "passes": count.passes, "fails": count.fails,
-    })
 }
 
 /// k6 identifies groups and checks by the MD5 of their path.

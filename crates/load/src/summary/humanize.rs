@@ -2,8 +2,7 @@
 
 use crate::metrics::{Contains, MetricKind};
 
-/// A value of a metric of that kind and content; `time_unit` is `s`, `ms` or `us` to fix the unit
-/// of durations.
+/// Formats a value of a metric. `time_unit` fixes the unit of durations: `s`, `ms` or `us`.
 pub(crate) fn humanize(
     value: f64,
     kind: MetricKind,
@@ -11,7 +10,7 @@ pub(crate) fn humanize(
     time_unit: Option<&str>,
 ) -> String {
     if kind == MetricKind::Rate {
-        // Cut, not rounded: 99.999 % is not everything.
+        // Truncated, not rounded: 99.999 % is not everything.
         return format!("{:.2}%", (value * 100.0 * 100.0).trunc() / 100.0);
     }
     match contains {
@@ -32,7 +31,7 @@ fn bytes(value: f64) -> String {
     format!("{scaled} {}", UNITS[exponent])
 }
 
-/// Milliseconds.
+/// Formats milliseconds.
 fn duration(value: f64, time_unit: Option<&str>) -> String {
     match time_unit {
         Some("s") => return fixed(value * 0.001, 2) + "s",
@@ -114,11 +113,12 @@ mod tests {
         {
             assert_eq!(bytes(value), text);
         }
-        assert_eq!(humanize(2.0 / 3.0, MetricKind::Rate, Contains::Default, None), "66.66%");
-        assert_eq!(humanize(0.999_999, MetricKind::Rate, Contains::Default, None), "99.99%");
-        assert_eq!(
-            humanize(61.654_913_8, MetricKind::Counter, Contains::Default, None),
-            "61.654914"
-        );
+        for (value, kind, text) in [
+            (2.0 / 3.0, MetricKind::Rate, "66.66%"),
+            (0.999_999, MetricKind::Rate, "99.99%"),
+            (61.654_913_8, MetricKind::Counter, "61.654914"),
+        ] {
+            assert_eq!(humanize(value, kind, Contains::Default, None), text);
+        }
     }
 }

@@ -4,7 +4,7 @@ use super::humanize::humanize;
 use super::text::TextOptions;
 use super::{SummaryMetric, Values};
 
-/// Widths of the columns over all metrics shown.
+/// Column widths for all metrics shown.
 pub(super) struct Layout<'o> {
     options: &'o TextOptions,
     name: usize,
@@ -29,7 +29,7 @@ impl<'o> Layout<'o> {
         layout
     }
 
-    /// The main value (none for a trend) and the further ones with their labels.
+    /// The main value (`None` for a trend), and further ones with their labels.
     fn cells(&self, metric: &SummaryMetric) -> (Option<String>, Vec<(String, String)>) {
         let unit = self.options.time_unit.as_deref();
         let show = |value| humanize(value, metric.kind, metric.contains, unit);
@@ -55,7 +55,7 @@ impl<'o> Layout<'o> {
         }
     }
 
-    /// `mark` stands before the name.
+    /// One line; `mark` precedes the name.
     pub(super) fn line(
         &self,
         metric: &SummaryMetric,
@@ -101,12 +101,12 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// `shown` (with colours) filled up to the width that `plain` leaves free.
+/// Pads `shown` (`plain` with colours) to a width.
 pub(super) fn pad(shown: &str, plain: &str, columns: usize) -> String {
     format!("{shown}{}", " ".repeat(columns.saturating_sub(width(plain))))
 }
 
-/// Colours, if wanted.
+/// Colours; `false` for none.
 pub(super) struct Style(pub(super) bool);
 
 impl Style {

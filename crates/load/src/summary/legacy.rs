@@ -5,7 +5,6 @@ use super::text::{TextOptions, detail};
 use super::{SummaryData, SummaryMetric};
 use crate::metrics::GroupMeasured;
 
-/// Where groups begin.
 const INDENT: usize = 5;
 
 pub(super) fn text(data: &SummaryData<'_>, options: &TextOptions, style: &Style) -> String {

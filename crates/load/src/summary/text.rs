@@ -1,4 +1,4 @@
-//! The summary on the terminal, in the layout of k6's modes.
+//! The summary for the terminal, in the layout of k6's modes.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use super::layout::{Layout, Style, pad};
 use super::{SummaryData, SummaryMetric, SummaryPart, Values};
 use crate::metrics::{CheckCount, Contains, GroupMeasured, MetricKind};
 
-/// How much the summary shows.
+/// Extent of the summary.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SummaryMode {
     /// The whole run.
@@ -15,33 +15,31 @@ pub enum SummaryMode {
     Compact,
     /// Also each scenario and each group, and more metrics.
     Full,
-    /// As k6 showed it before version 1.
+    /// The layout of k6 before version 1.
     Legacy,
 }
 
-/// How to write it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TextOptions {
     pub(crate) color: bool,
-    /// `s`, `ms` or `us`.
+    /// Fixed unit of durations: `s`, `ms` or `us`.
     pub(crate) time_unit: Option<String>,
     pub(crate) mode: SummaryMode,
 }
 
-/// Sections of metrics; whatever is named nowhere here and not built in is CUSTOM.
+/// Sections of metrics; all others that are not built in are CUSTOM.
 const HTTP: &[&str] = &["http_req_duration", "http_req_failed", "http_reqs"];
 const EXECUTION: &[&str] =
     &["dropped_iterations", "iteration_duration", "iterations", "vus", "vus_max"];
 const NETWORK: &[&str] = &["data_received", "data_sent"];
-/// Built-in metrics of no section.
+/// Built-in metrics without a section.
 const HIDDEN: &[&str] = &["checks", "group_duration"];
-/// Those that only the full mode has, in the section HTTP.
+/// Metrics of the section HTTP in the full mode only.
 const IN_DETAIL: &[&str] = &[
     "http_req_blocked", "http_req_connecting", "http_req_receiving", "http_req_sending",
     "http_req_tls_handshaking", "http_req_waiting",
 ];
 
-/// Where the content of a section begins.
 const INDENT: usize = 4;
 
 pub(crate) fn text(data: &SummaryData<'_>, options: &TextOptions) -> String {
@@ -50,7 +48,7 @@ pub(crate) fn text(data: &SummaryData<'_>, options: &TextOptions) -> String {
         return super::legacy::text(data, options, &style);
     }
     let mut page = Page { out: String::from("\n\n"), seconds: data.seconds, options, style };
-    write_thresholds(&mut page.out, data, options, &page.style);
+    page.thresholds(&data.metrics);
     page.section("TOTAL RESULTS");
     page.content(&data.metrics, &all_checks(data.groups), INDENT);
     page.out.push('\n');
@@ -76,11 +74,11 @@ pub(crate) fn text(data: &SummaryData<'_>, options: &TextOptions) -> String {
     page.out
 }
 
-/// A group with those in it; the root is the scenario.
+/// A group with its inner groups; the root stands for the scenario.
 #[derive(Default)]
 struct Node<'a> {
     name: &'a str,
-    /// `None` when nothing was measured outside of the groups in it.
+    /// `None` when nothing was measured outside of the inner groups.
     part: Option<&'a SummaryPart<'a>>,
     children: Vec<Node<'a>>,
 }
@@ -93,11 +91,11 @@ impl<'a> Node<'a> {
             let names = part.part.group.split("::").filter(|name| !name.is_empty());
             for name in names {
                 let known = node.children.iter().position(|child| child.name == name);
-                let place = known.unwrap_or_else(|| {
+                let index = known.unwrap_or_else(|| {
                     node.children.push(Node { name, ..Node::default() });
                     node.children.len() - 1
                 });
-                node = &mut node.children[place];
+                node = &mut node.children[index];
             }
             node.part = Some(part);
         }
@@ -133,8 +131,7 @@ impl Page<'_> {
 
     fn content(&mut self, metrics: &[SummaryMetric], checks: &[(&str, CheckCount)], indent: usize) {
         if !checks.is_empty() {
-            let sums = metrics.iter().find(|metric| metric.name == "checks");
-            write_checks(&mut self.out, sums, self.seconds, checks, indent, &self.style);
+            self.checks(metrics, checks, indent);
         }
         let is_full = self.options.mode == SummaryMode::Full;
         let section = |metric: &SummaryMetric| section_of(metric, is_full);
@@ -155,42 +152,77 @@ impl Page<'_> {
             self.out.push('\n');
         }
     }
-}
 
-/// Thresholds by metric; those of a sub-metric below its metric when that has some, too.
-fn write_thresholds(
-    out: &mut String,
-    data: &SummaryData<'_>,
-    options: &TextOptions,
-    style: &Style,
-) {
-    let mut metrics: Vec<&SummaryMetric> =
-        data.metrics.iter().filter(|metric| !metric.thresholds.is_empty()).collect();
-    if metrics.is_empty() {
-        return;
+    /// Thresholds by metric; those of a sub-metric below its metric if that has some too.
+    fn thresholds(&mut self, metrics: &[SummaryMetric]) {
+        let mut metrics: Vec<&SummaryMetric> =
+            metrics.iter().filter(|metric| !metric.thresholds.is_empty()).collect();
+        if metrics.is_empty() {
+            return;
+        }
+        metrics.sort_by(|left, right| left.name.cmp(&right.name));
+        self.section("THRESHOLDS");
+        let style = &self.style;
+        for metric in &metrics {
+            let base = base_name(metric);
+            let below = metric.name != base && metrics.iter().any(|other| other.name == base);
+            let (indent, name) = match below {
+                true => ("      ", &metric.name[base.len()..]),
+                false => ("    ", metric.name.as_str()),
+            };
+            self.out.push_str(&format!("{indent}{}\n", style.bold(name)));
+            for one in &metric.thresholds {
+                let unit = self.options.time_unit.as_deref();
+                let per_second = metric.kind == MetricKind::Counter && one.aggregation == "rate";
+                let suffix = if per_second { "/s" } else { "" };
+                let value = humanize(one.value, metric.kind, metric.contains, unit);
+                let mark = if one.ok { style.green("✓") } else { style.red("✗") };
+                let value = style.cyan(&format!("{value}{suffix}"));
+                let line = format!("{indent}{mark} '{}' {}={value}\n", one.source, one.aggregation);
+                self.out.push_str(&line);
+            }
+            self.out.push('\n');
+        }
+        self.out.push('\n');
     }
-    metrics.sort_by(|left, right| left.name.cmp(&right.name));
-    out.push_str(&format!("  █ {} \n\n", style.bold("THRESHOLDS")));
-    for metric in &metrics {
-        let base = base_name(metric);
-        let below = metric.name != base && metrics.iter().any(|other| other.name == base);
-        let (indent, name) = match below {
-            true => ("      ", &metric.name[base.len()..]),
-            false => ("    ", metric.name.as_str()),
-        };
-        out.push_str(&format!("{indent}{}\n", style.bold(name)));
-        for one in &metric.thresholds {
-            let unit = options.time_unit.as_deref();
-            let per_second = metric.kind == MetricKind::Counter && one.aggregation == "rate";
-            let suffix = if per_second { "/s" } else { "" };
-            let value = humanize(one.value, metric.kind, metric.contains, unit);
-            let mark = if one.ok { style.green("✓") } else { style.red("✗") };
-            let found = style.cyan(&format!("{value}{suffix}"));
-            out.push_str(&format!("{indent}{mark} '{}' {}={found}\n", one.source, one.aggregation));
+
+    fn checks(&mut self, metrics: &[SummaryMetric], checks: &[(&str, CheckCount)], indent: usize) {
+        let (out, style) = (&mut self.out, &self.style);
+        let spaces = " ".repeat(indent);
+        let sums = metrics.iter().find(|metric| metric.name == "checks");
+        if let Some(SummaryMetric { values: Values::Rate { rate, passes, fails }, .. }) = sums {
+            let total = passes + fails;
+            let percent = |part: f64| humanize(part, MetricKind::Rate, Contains::Default, None);
+            let per_second = total as f64 / self.seconds;
+            let per_second = humanize(per_second, MetricKind::Counter, Contains::Default, None);
+            // Not 1 − rate: rounded down to two digits, that can be one off.
+            let failed = *fails as f64 / total.max(1) as f64;
+            let rows = [
+                ("checks_total", total.to_string(), per_second + "/s"),
+                ("checks_succeeded", percent(*rate), format!("{passes} out of {total}")),
+                ("checks_failed", percent(failed), format!("{fails} out of {total}")),
+            ];
+            let width = rows.iter().map(|row| row.1.chars().count()).max().unwrap_or(0);
+            for (name, value, extra) in rows {
+                let dots = style.faint(&format!("{}:", ".".repeat(19 - name.len())));
+                let value = pad(&style.cyan(&value), &value, width);
+                let extra = style.faint_cyan(&extra);
+                out.push_str(&format!("{spaces}{name}{dots} {value} {extra}\n"));
+            }
+            out.push('\n');
+        }
+        for (name, count) in checks {
+            if count.fails == 0 {
+                out.push_str(&format!("{spaces}{}\n", style.green(&format!("✓ {name}"))));
+            } else {
+                out.push_str(&format!("{spaces}{}\n", style.red(&format!("✗ {name}"))));
+                // As far to the right as in k6.
+                let spaces = " ".repeat(2 * indent - 2);
+                out.push_str(&format!("{spaces}{}\n", style.red(&detail(*count))));
+            }
         }
         out.push('\n');
     }
-    out.push('\n');
 }
 
 fn base_name(metric: &SummaryMetric) -> &str {
@@ -210,8 +242,8 @@ fn section_of(metric: &SummaryMetric, is_full: bool) -> Option<&'static str> {
     }
 }
 
-/// Checks of all groups, those of a group before those of the groups in it. The compact mode does
-/// not distinguish groups: checks of the same name are one line, where the first of them is.
+/// Checks of all groups, those of a group before those of its inner groups. The compact mode does not distinguish
+/// groups: checks of the same name are one line, at the place of the first.
 fn all_checks(groups: &[GroupMeasured]) -> Vec<(&str, CheckCount)> {
     fn collect<'g>(groups: &'g [GroupMeasured], at: usize, into: &mut Vec<(&'g str, CheckCount)>) {
         let Some(group) = groups.get(at) else { return };
@@ -221,61 +253,19 @@ fn all_checks(groups: &[GroupMeasured]) -> Vec<(&str, CheckCount)> {
     let mut checks = Vec::new();
     collect(groups, 0, &mut checks);
     let mut merged: Vec<(&str, CheckCount)> = Vec::new();
-    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut indices: HashMap<&str, usize> = HashMap::new();
     for (name, count) in checks {
-        let place = *places.entry(name).or_insert(merged.len());
-        if place == merged.len() {
+        let index = *indices.entry(name).or_insert(merged.len());
+        if index == merged.len() {
             merged.push((name, CheckCount::default()));
         }
-        merged[place].1.passes += count.passes;
-        merged[place].1.fails += count.fails;
+        merged[index].1.passes += count.passes;
+        merged[index].1.fails += count.fails;
     }
     merged
 }
 
-fn write_checks(
-    out: &mut String,
-    sums: Option<&SummaryMetric>,
-    seconds: f64,
-    checks: &[(&str, CheckCount)],
-    indent: usize,
-    style: &Style,
-) {
-    let spaces = " ".repeat(indent);
-    if let Some(SummaryMetric { values: Values::Rate { rate, passes, fails }, .. }) = sums {
-        let total = passes + fails;
-        let percent = |part: f64| humanize(part, MetricKind::Rate, Contains::Default, None);
-        let per_second = total as f64 / seconds;
-        let rate_text = humanize(per_second, MetricKind::Counter, Contains::Default, None) + "/s";
-        // Not 1 − rate: rounded down to two digits, that can be one off.
-        let failed = *fails as f64 / total.max(1) as f64;
-        let rows = [
-            ("checks_total", total.to_string(), rate_text),
-            ("checks_succeeded", percent(*rate), format!("{passes} out of {total}")),
-            ("checks_failed", percent(failed), format!("{fails} out of {total}")),
-        ];
-        let width = rows.iter().map(|row| row.1.chars().count()).max().unwrap_or(0);
-        for (name, value, extra) in rows {
-            let dots = style.faint(&format!("{}:", ".".repeat(19 - name.len())));
-            let value = pad(&style.cyan(&value), &value, width);
-            out.push_str(&format!("{spaces}{name}{dots} {value} {}\n", style.faint_cyan(&extra)));
-        }
-        out.push('\n');
-    }
-    for (name, count) in checks {
-        if count.fails == 0 {
-            out.push_str(&format!("{spaces}{}\n", style.green(&format!("✓ {name}"))));
-        } else {
-            out.push_str(&format!("{spaces}{}\n", style.red(&format!("✗ {name}"))));
-            // So far to the right in k6 as well.
-            let spaces = " ".repeat(2 * indent - 2);
-            out.push_str(&format!("{spaces}{}\n", style.red(&detail(*count))));
-        }
-    }
-    out.push('\n');
-}
-
-/// How often a check has failed.
+/// The counts of a check that has failed.
 pub(super) fn detail(count: CheckCount) -> String {
     let percent = 100 * count.passes / (count.passes + count.fails);
     format!("↳  {percent}% — ✓ {} / ✗ {}", count.passes, count.fails)
@@ -294,8 +284,7 @@ mod tests {
 
     /// A summary of checks in the root group and in a group inside it; nothing else happened.
     fn summary(root: &[(&str, CheckCount)], inner: &[(&str, CheckCount)], seconds: u64) -> String {
-        let data = measured(root, inner);
-        shown(&data, seconds, SummaryMode::Compact)
+        shown(&measured(root, inner), seconds, SummaryMode::Compact)
     }
 
     fn shown(measured: &Measured, seconds: u64, mode: SummaryMode) -> String {
@@ -327,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn the_part_of_failed_checks_is_counted_and_not_left_over() {
+    fn the_rate_of_failed_checks_is_computed_from_their_number() {
         // 1 − 0.9 is 0.09999999999999998, which would be shown as 9.99 %.
         let text = summary(&[("a", checks_of(9, 1))], &[], 4);
         assert!(line(&text, "checks_failed").contains(" 10.00% "), "{text}");

@@ -1,4 +1,4 @@
-//! One column of a trend: `avg`, `p(95)`, ….
+//! Columns of trends: `avg`, `p(95)`, ….
 
 use crate::metrics::Histogram;
 
@@ -9,12 +9,11 @@ pub(crate) enum TrendStat {
     Med,
     Max,
     Count,
-    /// A percentile, 0–100.
+    /// Percentile, 0–100.
     Percentile(f64),
 }
 
 impl TrendStat {
-    /// Parses k6's name of a statistic.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         match name {
             "avg" => Some(Self::Avg),

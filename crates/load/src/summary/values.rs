@@ -1,4 +1,4 @@
-//! What the summary shows, independent of how.
+//! The contents of the summary, independent of its format.
 
 use std::time::Duration;
 
@@ -8,7 +8,6 @@ use crate::metrics::{
     Contains, GroupMeasured, Measured, Metric, MetricId, MetricKind, Part, Registry, Sink,
 };
 
-/// The figures of one metric.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Values {
     /// Sum, and sum per second.
@@ -26,13 +25,13 @@ pub(crate) enum Values {
         passes: u64,
         fails: u64,
     },
-    /// The statistics asked for, by name.
+    /// The configured statistics, by name.
     Trend(Vec<(String, f64)>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SummaryMetric {
-    /// With tags in braces for a sub-metric.
+    /// Includes tags in braces for a sub-metric.
     pub(crate) name: String,
     pub(crate) kind: MetricKind,
     pub(crate) contains: Contains,
@@ -44,9 +43,9 @@ pub(crate) struct SummaryMetric {
 pub(crate) struct ThresholdResult {
     /// As written: `p(95)<500`.
     pub(crate) source: String,
-    /// What it looked at: `p(95)`.
+    /// The statistic: `p(95)`.
     pub(crate) aggregation: String,
-    /// The value found; 0 where there was none.
+    /// The value found; 0 if there was none.
     pub(crate) value: f64,
     pub(crate) ok: bool,
 }
@@ -60,17 +59,17 @@ pub(crate) struct SummaryPart<'a> {
 pub(crate) struct SummaryData<'a> {
     /// In the order of their definition.
     pub(crate) metrics: Vec<SummaryMetric>,
-    /// The root first.
+    /// In preorder, the root first.
     pub(crate) groups: &'a [GroupMeasured],
-    /// Scenarios and groups; empty unless the full summary is wanted.
+    /// Scenarios and groups; empty unless the summary is full.
     pub(crate) parts: Vec<SummaryPart<'a>>,
-    /// Length of the window, what rates per second are over; never zero.
+    /// Length of the measured window, for rates per second; never zero.
     pub(crate) seconds: f64,
 }
 
 impl<'a> SummaryData<'a> {
-    /// The metrics that have values or thresholds. A rate per second is over `duration`. `thresholds`
-    /// come with which of them hold.
+    /// Collects the metrics that have values or thresholds. Rates per second are over `duration`; `thresholds` are
+    /// the rules and whether each holds.
     pub(crate) fn new(
         registry: &Registry,
         measured: &'a Measured,
@@ -84,7 +83,7 @@ impl<'a> SummaryData<'a> {
                 thresholds.0.iter().zip(thresholds.1).filter(|(one, _)| one.metric == id);
             of_metric.flat_map(|(one, held)| threshold_results(one, held, sink, seconds)).collect()
         };
-        // A metric with thresholds is shown without values, too, and so is the whole of it.
+        // A metric with thresholds is shown even without values, and so is the metric of a sub-metric with thresholds.
         let guarded = |id: MetricId| {
             let parent =
                 |one: &Guarded| registry.get(one.metric).sub.as_ref().map(|sub| sub.parent);
@@ -112,7 +111,7 @@ impl<'a> SummaryData<'a> {
         Self { metrics, groups: &measured.groups, parts, seconds }
     }
 
-    /// All thresholds, with the metric each is about.
+    /// All thresholds, each with the name of its metric.
     pub(crate) fn thresholds(&self) -> Vec<(&str, &ThresholdResult)> {
         self.metrics
             .iter()
@@ -120,7 +119,7 @@ impl<'a> SummaryData<'a> {
             .collect()
     }
 
-    /// The metrics with thresholds that do not hold, by name.
+    /// Names of the metrics with thresholds that do not hold, sorted.
     pub(crate) fn crossed(&self) -> Vec<&str> {
         let crossed = |metric: &&SummaryMetric| metric.thresholds.iter().any(|one| !one.ok);
         let mut names: Vec<&str> =

@@ -9,7 +9,7 @@ use aes_gcm::{AesGcm, Nonce};
 
 use super::{Arguments, Failure};
 
-/// Bytes of an initialization vector for GCM; the only number that k6 takes.
+/// Length of an initialization vector for GCM in bytes, the only one accepted by k6.
 const GCM_IV: usize = 12;
 
 /// Runs `$body` with the type `$A` of AES for a key of this length.
@@ -73,7 +73,7 @@ pub(super) fn decrypt(arguments: &Arguments) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// In the mode of a counter both ways are the same. As in k6, all of the block counts.
+/// Counter mode, the same in both directions. As in k6, the whole block is the counter.
 fn count(key: &[u8], counter: &[u8], data: &[u8]) -> Result<Vec<u8>, Failure> {
     with_aes!(key, A => {
         let cipher = ctr::Ctr128BE::<A>::new_from_slices(key, counter);

@@ -25,7 +25,7 @@ macro_rules! with_curve {
 
 const NAMES: [&str; 3] = ["P-256", "P-384", "P-521"];
 
-/// What the body gives for the curve of the key, whichever it is.
+/// Runs `$body` with the crate of the curve of a key.
 macro_rules! with_curve_of_key {
     ($c:ident => $body:expr) => {{
         let found = NAMES.into_iter().find_map(|name| {
@@ -65,7 +65,7 @@ macro_rules! public_der {
     }};
 }
 
-/// Bytes of a number of the curve.
+/// Bytes of a coordinate.
 fn size(name: &str) -> Result<usize, Failure> {
     match name {
         "P-256" => Ok(32),
@@ -92,7 +92,7 @@ pub(super) fn generate(name: &str) -> Result<Vec<Vec<u8>>, Failure> {
     }
 }
 
-/// A digest of the data, filled up in front to the bytes of a number: its value is what is signed.
+/// A digest of the data, padded in front to the size of a coordinate: its value is signed.
 fn digest(hash: Hash, data: &[u8], bytes: usize) -> Vec<u8> {
     let digest = hash.digest(data);
     let mut filled = vec![0; bytes.saturating_sub(digest.len())];
@@ -100,7 +100,7 @@ fn digest(hash: Hash, data: &[u8], bytes: usize) -> Vec<u8> {
     filled
 }
 
-/// Both numbers of the signature, one after the other.
+/// The signature: both numbers, one after the other.
 pub(super) fn sign(hash: Hash, arguments: &Arguments) -> Result<Vec<u8>, Failure> {
     let Arguments { key, data, .. } = arguments;
     with_curve_of_key!(c => {
@@ -123,7 +123,7 @@ pub(super) fn verify(hash: Hash, arguments: &Arguments) -> Result<bool, Failure>
     })
 }
 
-/// The secret that a private key and another party's public key have in common.
+/// The shared secret of a private key and another party's public key.
 pub(super) fn agree(key: &[u8], other: &[u8]) -> Result<Vec<u8>, Failure> {
     with_curve_of_key!(c => {
         let secret = private!(c, key)?.diffie_hellman(&public!(c, other)?);
@@ -150,7 +150,7 @@ pub(super) fn of_raw(name: &str, point: &[u8]) -> Result<Vec<u8>, Failure> {
     })
 }
 
-/// The name of the curve, both coordinates, and of a private key also its number.
+/// The name of the curve and both coordinates; for a private key also its number.
 pub(super) fn parts(key: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
     let (number, public) = match raw(key) {
         Ok(point) => (None, point),
@@ -166,7 +166,7 @@ pub(super) fn parts(key: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
     Ok(parts.into_iter().chain(number).collect())
 }
 
-/// The key of both coordinates, or of those and its number.
+/// The key of both coordinates, or of those and a private number.
 pub(super) fn of_parts(name: &str, parts: &[Vec<u8>]) -> Result<Vec<u8>, Failure> {
     let size = size(name)?;
     let filled = |bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! Hashes, and what is made of them.
+//! Hashes, and functions based on them.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Digest;
@@ -46,7 +46,7 @@ impl Hash {
         })
     }
 
-    /// Whether it is the code of the data, in a time that does not depend on it.
+    /// Verifies a code in constant time.
     pub(super) fn is_hmac(self, key: &[u8], data: &[u8], code: &[u8]) -> bool {
         with_hash!(self, D => {
             let mac = Hmac::<D>::new_from_slice(key).expect("a key of any length is one");
@@ -54,7 +54,6 @@ impl Hash {
         })
     }
 
-    /// `length` bytes.
     pub(super) fn pbkdf2(
         self,
         password: &[u8],

@@ -8,7 +8,7 @@ use rsa::{BoxedUint, Oaep, Pkcs1v15Sign, PrivateKey, Pss, PublicKey};
 use super::hash::with_hash;
 use super::{Arguments, Failure, Hash};
 
-/// Bits of the largest key: making one takes time that grows with the fourth power.
+/// Size limit of keys in bits: the time to make one grows with the fourth power.
 const MAX_BITS: usize = 8192;
 
 /// A private and a public key, with the exponent 65537.
@@ -77,7 +77,7 @@ pub(super) fn verify(hash: Hash, arguments: &Arguments) -> Result<bool, Failure>
     Ok(verified.is_ok())
 }
 
-/// `n` and `e`, and of a private key also `d`, `p`, `q`, `dp`, `dq` and `qi`.
+/// `n` and `e`; for a private key also `d`, `p`, `q`, `dp`, `dq` and `qi`.
 pub(super) fn parts(der: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
     if let Ok(key) = public(der) {
         return Ok(vec![key.n_bytes().into(), key.e_bytes().into()]);
@@ -88,7 +88,7 @@ pub(super) fn parts(der: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
     let (Some(dp), Some(dq), Some(qi)) = (key.dp(), key.dq(), key.crt_coefficient()) else {
         return Err(Failure::Key);
     };
-    // `crt_coefficient` is the inverse of q for p.
+    // `crt_coefficient` is the inverse of q modulo p.
     Ok(vec![
         key.n_bytes().into(),
         key.e_bytes().into(),

@@ -22,20 +22,17 @@ fn a_signature_of_any_curve_and_hash_is_verified() {
             };
             let other = bytes(run("signCurve", &signing())).remove(0);
             let verifying = Arguments { key: public.clone(), other, ..signing() };
-            assert_eq!(
-                run("verifyCurve", &verifying),
-                Ok(CryptoResult::Verified(true)),
-                "{hash:?}"
-            );
+            let verified = run("verifyCurve", &verifying);
+            assert_eq!(verified, Ok(CryptoResult::Verified(true)), "{hash:?}");
             let changed = Arguments { data: b"texT".to_vec(), ..verifying };
             assert_eq!(run("verifyCurve", &changed), Ok(CryptoResult::Verified(false)), "{hash:?}");
         }
     }
 }
 
-/// The first case of RFC 6070, and the eleventh of McGrew and Viega's for GCM, whose key has 192 bits.
+/// The first case of RFC 6070, and the eleventh of McGrew and Viega for GCM, whose key has 192 bits.
 #[test]
-fn what_is_made_is_what_the_documents_say() {
+fn results_are_those_of_the_documents() {
     let password = Arguments {
         hash: Some(Hash::Sha1),
         key: b"password".to_vec(),
@@ -60,7 +57,7 @@ fn what_is_made_is_what_the_documents_say() {
 }
 
 #[test]
-fn what_would_take_for_ever_is_refused() {
+fn operations_that_would_not_end_are_refused() {
     let number = |number| Arguments { number, ..Arguments::default() };
     assert_eq!(run("random", &number(usize::MAX)), Err(Failure::Parameters));
     assert_eq!(run("generateRsa", &number(1 << 20)), Err(Failure::Parameters));

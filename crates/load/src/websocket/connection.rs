@@ -1,4 +1,4 @@
-//! An open connection: messages in both directions, without waiting in either.
+//! An open connection: messages in both directions, without blocking in either.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -13,27 +13,26 @@ use crate::http::{RequestError, Stream, Traffic};
 
 const READ_BYTES: usize = 8 * 1024;
 
-/// Pings are not answered while more than this waits to be sent: a server that sends pings and reads nothing must
-/// not fill the memory. RFC 6455 §5.5.3 lets a client answer the latest one only.
+/// Pings are not answered while more than this waits to be sent: a server that sends pings and reads nothing must not
+/// fill the memory. RFC 6455 §5.5.3 lets a client answer the latest one only.
 const MAX_UNSENT_BEFORE_PONG: usize = 64 * 1024;
 
-/// A connection after its handshake.
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: Stream,
     decoder: Decoder,
-    /// Frames to write are `out[written..]`.
+    /// `out[written..]` are the frames to write.
     out: Vec<u8>,
     written: usize,
     /// Payload bytes of the messages in `out`.
     unsent: usize,
-    /// Without TLS; with it, the stream counts.
+    /// Counted here without TLS; with it, the stream counts.
     traffic: Traffic,
     is_close_sent: bool,
 }
 
 impl Connection {
-    /// `rest` is what came after the handshake, `traffic` what it took.
+    /// `rest` are the bytes after the handshake, `traffic` those of the handshake.
     pub(super) fn new(stream: Stream, rest: &[u8], traffic: Traffic, deflates: bool) -> Self {
         let mut decoder = Decoder::new(deflates);
         decoder.feed(rest);
@@ -48,7 +47,7 @@ impl Connection {
         }
     }
 
-    /// Puts a message where [`Self::poll_flush`] finds it.
+    /// Queues a message for [`Self::poll_flush`].
     pub(crate) fn send(&mut self, opcode: Opcode, payload: &[u8]) -> Result<(), End> {
         if self.is_close_sent {
             return Err(End::CloseSent);
@@ -63,19 +62,19 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends a close frame, the last one.
+    /// Queues a close frame, after which nothing can be sent.
     pub(crate) fn send_close(&mut self, code: u16, text: &str) -> Result<(), End> {
         self.send(Opcode::Close, &close_payload(code, text))?;
         self.is_close_sent = true;
         Ok(())
     }
 
-    /// Payload bytes of messages that have not been written completely.
+    /// Payload bytes of messages that are not completely written.
     pub(crate) fn unsent(&self) -> usize {
         self.unsent
     }
 
-    /// Writes what there is to write; ready when nothing is left.
+    /// Writes everything queued.
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
         if self.out.is_empty() {
             return Poll::Ready(Ok(()));
@@ -99,7 +98,7 @@ impl Connection {
         Poll::Ready(Ok(()))
     }
 
-    /// The next message. Pings have been answered, up to [`Self::poll_flush`].
+    /// The next message. Answers to pings are queued for [`Self::poll_flush`].
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Incoming, End>> {
         loop {
             match self.decoder.next() {
@@ -109,7 +108,7 @@ impl Connection {
                 }
                 Ok(None) => {}
                 Err(end) => {
-                    self.reproach(&end);
+                    self.report(&end);
                     return Poll::Ready(Err(end));
                 }
             }
@@ -123,7 +122,7 @@ impl Connection {
         let mut buffer = ReadBuf::uninit(&mut space);
         match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buffer)) {
             Ok(()) => {}
-            // A server that closes without TLS's own farewell has still closed.
+            // Counts as closed, although TLS's own farewell is missing.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
             Err(error) => {
                 return Poll::Ready(Err(End::Failed(RequestError::Read(error).to_string())));
@@ -146,9 +145,9 @@ impl Connection {
         }
     }
 
-    /// Sends what the server did wrong, as gorilla does.
-    fn reproach(&mut self, end: &End) {
-        // After a close frame of ours nothing more is said.
+    /// Sends a close frame for an error of the server, as gorilla does.
+    fn report(&mut self, end: &End) {
+        // Fails after a close frame of ours, which is the last word.
         let _ = match end {
             End::Protocol(message) => {
                 let most = message.len().min(123);
@@ -159,10 +158,10 @@ impl Connection {
         };
     }
 
-    /// Writes what can be written without waiting, and closes. Gives what went over the network.
+    /// Writes as much as possible without waiting, and closes. Returns the network bytes.
     pub(crate) fn finish(mut self) -> Traffic {
         let mut cx = Context::from_waker(Waker::noop());
-        // An error has no receiver any more.
+        // Errors have no receiver any more.
         let _ = self.poll_flush(&mut cx);
         let _ = Pin::new(&mut self.stream).poll_shutdown(&mut cx);
         self.stream.take_traffic().unwrap_or(self.traffic)

@@ -1,4 +1,4 @@
-//! `permessage-deflate` without context takeover (RFC 7692 §7), the only way k6 offers it.
+//! `permessage-deflate` without context takeover (RFC 7692 §7), the only mode that k6 offers.
 
 use std::io::{self, Read as _, Write as _};
 
@@ -8,10 +8,10 @@ use flate2::write::DeflateEncoder;
 
 use super::MAX_MESSAGE_BYTES;
 
-/// What a sender leaves out at the end of a message, and a last block, so that a decoder finds an end.
+/// Bytes that a sender omits at the end of a message, and a last block for the decoder.
 const TAIL: [u8; 9] = [0, 0, 0xff, 0xff, 1, 0, 0, 0xff, 0xff];
 
-/// Length of the part of [`TAIL`] that a sender leaves out.
+/// Length of the omitted part of [`TAIL`].
 const OMITTED_BYTES: usize = 4;
 
 pub(super) fn compress(payload: &[u8]) -> io::Result<Vec<u8>> {
@@ -23,7 +23,7 @@ pub(super) fn compress(payload: &[u8]) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Undoes [`compress`]; `None` when the message would become larger than [`MAX_MESSAGE_BYTES`].
+/// Undoes [`compress`]; `None` if the message would exceed [`MAX_MESSAGE_BYTES`].
 pub(super) fn decompress(payload: &[u8]) -> io::Result<Option<Vec<u8>>> {
     let mut out = Vec::new();
     let decoder = DeflateDecoder::new(payload.chain(TAIL.as_slice()));
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_compressed_comes_back() {
+    fn compressed_payloads_are_restored() {
         for payload in [b"".as_slice(), b"a\0b", &[7; 100_000]] {
             let packed = compress(payload).unwrap();
             assert_eq!(decompress(&packed).unwrap().unwrap(), payload);

@@ -14,24 +14,24 @@ use crate::http::{
     Client, Head, Peer, RequestError, Traffic, Url, canonical, is_valid_header, trimmed,
 };
 
-/// From the look-up to the answer, as in k6.
+/// k6's time limit from the look-up to the answer.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What a server appends to the key it proves to have read (RFC 6455 §1.3).
+/// Suffix of the key in a server's proof (RFC 6455 §1.3).
 const ACCEPT_SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 const DEFLATE: &str = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
 
 /// A connection to open.
 pub(crate) struct Dial {
-    /// `ws` and `wss`.
+    /// With scheme `ws` or `wss`.
     pub(crate) url: String,
-    /// As given; of those with the same name the last one counts.
+    /// As given; of several with the same name the last one counts.
     pub(crate) headers: Vec<(Rc<str>, Rc<str>)>,
     pub(crate) protocols: Vec<String>,
     /// Offer to compress messages.
     pub(crate) deflates: bool,
-    /// Where cookies come from and go to.
+    /// Source and target of cookies.
     pub(crate) jar: Rc<Jar>,
 }
 
@@ -41,14 +41,13 @@ pub(crate) struct Opened {
     pub(crate) peer: Peer,
 }
 
-/// Why there is none.
 #[derive(Debug, Error)]
 pub(crate) enum DialError {
     #[error("malformed ws or wss URL")]
     MalformedUrl,
     #[error("websocket: duplicate header not allowed: {0}")]
     DuplicateHeader(String),
-    /// The server answered with something else, of which this is the beginning.
+    /// The server sent another response; with the beginning of its body.
     #[error("websocket: bad handshake")]
     Refused { head: Box<Head>, body: Vec<u8> },
     #[error("websocket: invalid compression negotiation")]
@@ -58,7 +57,7 @@ pub(crate) enum DialError {
 }
 
 impl DialError {
-    /// The server's answer, if there was one, with the beginning of its body.
+    /// The server's response, if any, with the beginning of its body.
     pub(crate) fn answer(&self) -> Option<(&Head, &[u8])> {
         match self {
             Self::Refused { head, body } => Some((head, body)),
@@ -69,7 +68,7 @@ impl DialError {
 }
 
 impl Dial {
-    /// Connects and shakes hands. `traffic` becomes what a failed attempt took.
+    /// Connects and performs the handshake. `traffic` becomes that of a failed attempt.
     pub(crate) async fn open(
         &self,
         client: &Client,
@@ -172,7 +171,7 @@ impl Dial {
     }
 }
 
-/// The address with the scheme of HTTP.
+/// The address with an HTTP scheme.
 fn http_url(text: &str) -> Result<Url, DialError> {
     let (scheme, rest) = text.trim().split_once("://").ok_or(DialError::MalformedUrl)?;
     let scheme = match scheme.to_ascii_lowercase().as_str() {
@@ -184,7 +183,7 @@ fn http_url(text: &str) -> Result<Url, DialError> {
     if url.user_info.is_some() { Err(DialError::MalformedUrl) } else { Ok(url) }
 }
 
-/// Whether the answer is that of a server which has read the request.
+/// True if the response proves that the server has read the request.
 fn is_accepted(head: &Head, key: &str) -> bool {
     let proof = BASE64_STANDARD.encode(Sha1::digest(format!("{key}{ACCEPT_SUFFIX}")));
     head.status == 101
@@ -193,7 +192,7 @@ fn is_accepted(head: &Head, key: &str) -> bool {
         && head.values("sec-websocket-accept").next() == Some(proof.as_bytes())
 }
 
-/// Whether messages may be compressed; `None` when the server wants it in a way that was not offered.
+/// True if messages may be compressed; `None` if the server demands a mode that was not offered.
 fn agreed_on_deflate(head: &Head) -> Option<bool> {
     let extensions = head.values("sec-websocket-extensions").map(String::from_utf8_lossy);
     for value in extensions {
@@ -203,9 +202,8 @@ fn agreed_on_deflate(head: &Head) -> Option<bool> {
                 continue;
             }
             let parameters: Vec<&str> = parts.collect();
-            let both = ["server_no_context_takeover", "client_no_context_takeover"]
-                .iter()
-                .all(|wanted| parameters.contains(wanted));
+            let has = |wanted| parameters.contains(&wanted);
+            let both = has("server_no_context_takeover") && has("client_no_context_takeover");
             return both.then_some(true);
         }
     }
@@ -241,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_for_is_refused() {
+    fn unusable_addresses_and_headers_are_refused() {
         for (url, headers, message) in [
             ("http://host", &[][..], "malformed ws or wss URL"),
             ("ws://user:secret@host", &[], "malformed ws or wss URL"),

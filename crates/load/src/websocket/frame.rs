@@ -4,20 +4,20 @@ use thiserror::Error;
 
 use super::{MAX_MESSAGE_BYTES, deflate};
 
-/// Payload of one frame that is sent; gorilla's write buffer. Longer messages are sent in fragments.
+/// Payload of one frame to send; gorilla's write buffer. Longer messages are sent in fragments.
 const FRAGMENT_BYTES: usize = 4096;
 
-/// An empty buffer up to this capacity is kept for the next message; an idle socket holds no more.
+/// Capacity of an empty buffer that is kept for the next message; an idle socket holds no more.
 const KEPT_BUFFER_BYTES: usize = 256;
 
-/// Space reserved on the word of a frame's length alone.
+/// Space reserved for the declared length of a frame.
 const TRUSTED_BYTES: usize = 64 * 1024;
 
 const FINAL: u8 = 0x80;
 const COMPRESSED: u8 = 0x40;
 const CONTINUATION: u8 = 0;
 
-/// Kinds of messages that are sent, by their numbers on the wire.
+/// Kinds of messages to send, by their numbers on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Opcode {
@@ -28,17 +28,16 @@ pub(crate) enum Opcode {
     Pong = 10,
 }
 
-/// What a server has sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Incoming {
-    /// Whether it is UTF-8 is not checked, as in k6.
+    /// Not checked for UTF-8, as in k6.
     Text(Vec<u8>),
     Binary(Vec<u8>),
     Ping(Vec<u8>),
     Pong(Vec<u8>),
 }
 
-/// Why nothing more can be read or written, in gorilla's words.
+/// Reason why reading or writing ended, in gorilla's words.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum End {
     /// The server closed; 1006 when it did so without a close frame.
@@ -62,7 +61,7 @@ impl End {
         Self::Closed { code: 1006, text: "unexpected EOF".to_owned() }
     }
 
-    /// Whether k6 reports it as an error. It does not report a broken protocol; a message that is too large is an
+    /// True if k6 reports it as an error. It does not report a broken protocol; a message beyond the limit is an
     /// error here, because the limit is this engine's.
     pub(crate) fn is_unexpected(&self) -> bool {
         match self {
@@ -101,8 +100,8 @@ pub(crate) fn close_payload(code: u16, text: &str) -> Vec<u8> {
     }
 }
 
-/// Appends a message to `out`, masked, in as many frames as k6 uses. A `compressed` payload is one that
-/// [`deflate::compress`] made.
+/// Appends a message to `out`, masked, in as many frames as k6 uses. A `compressed` payload is a result of
+/// [`deflate::compress`].
 pub(super) fn encode(out: &mut Vec<u8>, opcode: Opcode, payload: &[u8], compressed: bool) {
     let mut first = opcode as u8 | if compressed { COMPRESSED } else { 0 };
     let mut rest = payload;
@@ -121,7 +120,7 @@ pub(super) fn encode(out: &mut Vec<u8>, opcode: Opcode, payload: &[u8], compress
 fn encode_frame(out: &mut Vec<u8>, first: u8, payload: &[u8]) {
     const MASKED: u8 = 0x80;
     out.push(first);
-    // A fragment is never longer than 16 bits say.
+    // A fragment's length always fits into 16 bits.
     match payload.len() {
         length @ ..126 => out.push(MASKED | length as u8),
         length => {
@@ -138,28 +137,26 @@ fn encode_frame(out: &mut Vec<u8>, first: u8, payload: &[u8]) {
     }
 }
 
-/// The first bytes of a frame.
 struct Header {
     opcode: u8,
     is_final: bool,
     is_compressed: bool,
     payload: u64,
-    /// Bytes of the header itself.
+    /// Length of the header itself.
     length: usize,
 }
 
-/// Makes messages of the bytes a server sends.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     pub(super) inflates: bool,
-    /// Bytes that were read and not used yet are `buffer[start..]`.
+    /// Unused bytes are `buffer[start..]`.
     buffer: Vec<u8>,
     start: usize,
     message: Vec<u8>,
     /// Opcode of the message whose fragments are being read; 0 for none.
     opcode: u8,
     is_compressed: bool,
-    /// Bytes of the current data frame that are still to come.
+    /// Bytes of the current data frame still to come.
     frame_left: Option<u64>,
     is_last_frame: bool,
 }
@@ -174,7 +171,7 @@ impl Decoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next message that is complete; `None` when more bytes are needed.
+    /// The next complete message; `None` when more bytes are needed.
     pub(super) fn next(&mut self) -> Result<Option<Incoming>, End> {
         loop {
             let found = match self.frame_left {
@@ -286,38 +283,28 @@ impl Decoder {
         }))
     }
 
-    /// Whether a frame may begin so.
+    /// Checks the first two bytes of a frame.
     fn check(&self, first: u8, second: u8) -> Result<(), End> {
-        let opcode = first & 0x0f;
-        let is_data = matches!(opcode, 1 | 2);
-        let mut wrong = Vec::new();
-        if first & COMPRESSED != 0 && !(self.inflates && is_data) {
-            wrong.push("RSV1 set".to_owned());
-        }
-        if first & 0x20 != 0 {
-            wrong.push("RSV2 set".to_owned());
-        }
-        if first & 0x10 != 0 {
-            wrong.push("RSV3 set".to_owned());
-        }
-        match opcode {
-            8..=10 => {
-                if second & 0x7f > 125 {
-                    wrong.push("len > 125 for control".to_owned());
-                }
-                if first & FINAL == 0 {
-                    wrong.push("FIN not set on control".to_owned());
-                }
-            }
-            1 | 2 if self.opcode != 0 => wrong.push("data before FIN".to_owned()),
-            CONTINUATION if self.opcode == 0 => wrong.push("continuation after FIN".to_owned()),
-            0..=2 => {}
-            _ => wrong.push(format!("bad opcode {opcode}")),
+        let (opcode, length) = (first & 0x0f, second & 0x7f);
+        let (is_data, is_control) = (matches!(opcode, 1 | 2), matches!(opcode, 8..=10));
+        let rules = [
+            (first & COMPRESSED != 0 && !(self.inflates && is_data), "RSV1 set"),
+            (first & 0x20 != 0, "RSV2 set"),
+            (first & 0x10 != 0, "RSV3 set"),
+            (is_control && length > 125, "len > 125 for control"),
+            (is_control && first & FINAL == 0, "FIN not set on control"),
+            (is_data && self.opcode != 0, "data before FIN"),
+            (opcode == CONTINUATION && self.opcode == 0, "continuation after FIN"),
+        ];
+        let violated = rules.into_iter().filter(|(is_violated, _)| *is_violated);
+        let mut violations: Vec<String> = violated.map(|(_, text)| text.to_owned()).collect();
+        if !is_data && !is_control && opcode != CONTINUATION {
+            violations.push(format!("bad opcode {opcode}"));
         }
         if second & 0x80 != 0 {
-            wrong.push("bad MASK".to_owned());
+            violations.push("bad MASK".to_owned());
         }
-        if wrong.is_empty() { Ok(()) } else { Err(End::Protocol(wrong.join(", "))) }
+        if violations.is_empty() { Ok(()) } else { Err(End::Protocol(violations.join(", "))) }
     }
 }
 
@@ -327,7 +314,6 @@ enum Step {
     NeedsMore,
 }
 
-/// The contents of a close frame.
 fn closed(payload: &[u8]) -> End {
     let Some((code, text)) = payload.split_first_chunk() else {
         return End::Closed { code: 1005, text: String::new() };
@@ -347,6 +333,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::websocket::fuzzing;
 
     /// A frame as a server sends it.
     fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
@@ -368,20 +355,10 @@ mod tests {
 
     fn decode(bytes: &[u8]) -> (Vec<Incoming>, Option<End>) {
         let mut decoder = Decoder::default();
-        let mut found = Vec::new();
         // Byte by byte: a frame may be cut anywhere.
-        for byte in bytes {
-            decoder.feed(&[*byte]);
-            loop {
-                match decoder.next() {
-                    Ok(Some(message)) => found.push(message),
-                    Ok(None) => break,
-                    Err(end) => return (found, Some(end)),
-                }
-            }
-        }
-        assert!(decoder.buffer.capacity() <= KEPT_BUFFER_BYTES);
-        (found, None)
+        let (messages, end) = fuzzing::decode(&mut decoder, bytes.chunks(1));
+        assert!(end.is_some() || decoder.buffer.capacity() <= KEPT_BUFFER_BYTES);
+        (messages, end)
     }
 
     #[test]
@@ -412,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_must_not_send_is_named() {
+    fn violations_of_the_protocol_are_named() {
         for (bytes, message) in [
             (vec![0xf1, 0], "RSV1 set, RSV2 set, RSV3 set"),
             (vec![0x83, 0], "bad opcode 3"),

@@ -1,6 +1,6 @@
 // formdata: bodies of multipart/form-data. Written anew; the bytes are those of version 0.0.2.
 
-/** Of a text only the lower bytes of its characters: what is to be UTF-8 has to be an ArrayBuffer. */
+/** Only the lower bytes of a string's characters: UTF-8 has to be passed as an ArrayBuffer. */
 function bytes(value) {
   if (typeof value === 'string') return Array.from(value, (_, at) => value.charCodeAt(at) & 0xff);
   if (value && value.byteLength) {
@@ -15,7 +15,7 @@ export function FormData() {
   this.parts = [];
 }
 
-/** A text, or what `http.file()` returns. */
+/** A string, or a result of `http.file()`. */
 FormData.prototype.append = function append(field, data) {
   if (arguments.length < 2) throw new SyntaxError('Not enough arguments');
   this.parts.push({ field, file: typeof data === 'string' ? { data } : data });

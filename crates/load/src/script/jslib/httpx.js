@@ -1,9 +1,9 @@
-// httpx: requests with what they have in common said once. Written anew after version 0.1.0.
+// httpx: requests with common settings. Written anew after version 0.1.0.
 import http from 'k6/http';
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH'];
 
-/** Whether it was made by http.url`…`. */
+/** True for results of http.url`…`. */
 const isNamed = (url) =>
   typeof url === 'object' && 'name' in url && 'url' in url && 'clean_url' in url;
 
@@ -61,7 +61,7 @@ export class Httpx {
       tags = {},
       ...others
     } = options;
-    // The original takes them out of the object it is given: so does this one, or a second use would differ.
+    // As the original, removes them from the given object: a second use would differ otherwise.
     for (const name of ['baseURL', 'errorMetricCondition', 'headers', 'tags', 'errorMetric']) delete options[name];
     this.k6params = { headers, tags, ...others };
     this.baseURL = baseURL;
@@ -84,7 +84,7 @@ export class Httpx {
     }
   }
 
-  /** Calls `send` with what a request of k6/http takes. */
+  /** Calls `send` with the arguments of a request of k6/http. */
   #prepared(name, given, send) {
     if (given.length < 2) {
       throw new Error(`Invalid number of arguments for ${name}(). Provide at least Method and URL.`);

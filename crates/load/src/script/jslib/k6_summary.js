@@ -8,7 +8,7 @@ function trimmed(value, places) {
   return String(Number(value.toFixed(places)));
 }
 
-/** The same, of which the digits beyond are cut off. */
+/** The same, truncated. */
 function cut(value, places) {
   return trimmed(Math.trunc(10 ** places * value) / 10 ** places, places);
 }
@@ -37,7 +37,7 @@ function humanizeBytes(bytes) {
   return `${scaled.toFixed(scaled < 10 ? 1 : 0)} ${units[power]}`;
 }
 
-/** A value of a metric as people read it. */
+/** A value of a metric in readable form. */
 export function humanizeValue(value, metric, timeUnit) {
   if (metric.type === 'rate') return (Math.trunc(value * 100 * 100) / 100).toFixed(2) + '%';
   switch (metric.contains) {
@@ -47,7 +47,7 @@ export function humanizeValue(value, metric, timeUnit) {
   }
 }
 
-/** What stands in front of the columns: the groups with their checks. */
+/** The part before the columns: the groups with their checks. */
 function* groupLines(group, indent, paint) {
   if (group.name !== '') {
     yield `${indent}█ ${group.name}\n`;
@@ -65,7 +65,7 @@ function* groupLines(group, indent, paint) {
   for (const inner of group.groups) yield* groupLines(inner, indent, paint);
 }
 
-/** The value of a metric that is no trend, and what is told beside it. */
+/** The value of a metric that is no trend, and the figures beside it. */
 function figures(metric, timeUnit) {
   const { values } = metric;
   const show = (value) => humanizeValue(value, metric, timeUnit);
@@ -131,7 +131,7 @@ function* metricLines(data, { indent, timeUnit, stats, paint }) {
     return row.map((text, at) => {
       const padding = ' '.repeat(columns[at] - width(text));
       if (isTrend(name)) return `${stats[at]}=${paint(text, 'value')}${padding}`;
-      // A text that is alone beside its value ends the line.
+      // A single text beside its value ends the line.
       return paint(text, at === 0 ? 'value' : 'beside') + (at === 1 && row.length === 2 ? '' : padding);
     }).join(' ');
   };

@@ -27,7 +27,7 @@ export function uuidv4(secure = false) {
   });
 }
 
-/** What stands between `left` and `right`: the first time, or with `repeat` all in an array; `null` if never. */
+/** The text between `left` and `right`: the first one, or with `repeat` an array of all; `null` if there is none. */
 export function findBetween(content, left, right, repeat = false) {
   const found = [];
   let from = 0;
@@ -72,7 +72,7 @@ export function parseDuration(text) {
   const seen = new Set();
   let [sum, number] = [0, ''];
   for (let at = 0; at < text.length; at += 1) {
-    // What is no digit where a number should be is passed over, as in the original.
+    // Other characters in place of digits are skipped, as in the original.
     if (isDigit(text[at])) number += text[at];
     let unit = text[at + 1];
     if (unit === undefined || isDigit(unit)) continue;
@@ -91,7 +91,7 @@ export function parseDuration(text) {
   return number === '' ? sum : sum + parseFloat(number);
 }
 
-/** Like `check()` of k6, also with conditions and values that are promises: then it gives one, too. */
+/** Like `check()` of k6, but conditions and values may be promises: then it returns one too. */
 export function check(value, sets, tags = {}) {
   if (value instanceof Promise) return value.then((awaited) => check(awaited, sets, tags));
   const { check: _, ...others } = tags ?? {};

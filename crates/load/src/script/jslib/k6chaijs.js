@@ -68,7 +68,7 @@ Assertion.addMethod('validJsonBody', function validJsonBody() {
   this.assert(valid, 'has valid json body', 'does not have a valid json body', null, null);
 });
 
-/** A group that ends at its first failed assertion; gives whether there was none. */
+/** A group that ends at its first failed assertion; true if there was none. */
 function describe(name, run) {
   let passed = true;
   group(name, () => {

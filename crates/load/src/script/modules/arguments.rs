@@ -1,4 +1,4 @@
-//! Reading arguments: tags, bodies, request parameters.
+//! Reading of arguments: tags, bodies, request parameters.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -8,37 +8,34 @@ use rquickjs::{Coerced, Ctx, Exception, Result, Value};
 use super::bytes::buffer_bytes;
 use super::cookie_jar::{cookies_from, jar_from};
 use super::expected_statuses::{self, ExpectedStatuses};
-use super::{form, multipart};
+use super::form;
 use crate::http::cookies::{Jar, RequestCookie};
 use crate::http::encoding::Coding;
 use crate::options::duration::parse_duration;
 use crate::script::user::User;
 
-/// Tags as `(key, value)`.
 pub(super) type Tags = Vec<(String, String)>;
 
-/// Default of `timeout`, as k6's.
+/// k6's default of `timeout`.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
-/// More than 100 years; a clock cannot be asked for much more.
+/// More than 100 years; much longer timers are impossible.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(1 << 32);
 
-/// Why arguments cannot be used.
-pub(super) enum Wrong {
-    /// What a getter or a conversion of the script threw.
+pub(super) enum ArgumentError {
+    /// Exception of a getter or conversion of the script.
     Threw(rquickjs::Error),
-    /// In words; as in k6 such a request is a failed one.
-    Parameter(String),
+    /// As in k6, such a request counts as failed.
+    Invalid(String),
 }
 
-impl From<rquickjs::Error> for Wrong {
+impl From<rquickjs::Error> for ArgumentError {
     fn from(error: rquickjs::Error) -> Self {
         Self::Threw(error)
     }
 }
 
-type Read<T> = std::result::Result<T, Wrong>;
+type Read<T> = std::result::Result<T, ArgumentError>;
 
-/// How a script wants the body of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResponseType {
     Text,
@@ -59,7 +56,7 @@ pub(super) struct Params {
     pub(super) throw: Option<bool>,
     pub(super) cookies: Vec<RequestCookie>,
     pub(super) jar: Option<Rc<Jar>>,
-    /// In the order they are applied.
+    /// In the order of application.
     pub(super) compression: Vec<Coding>,
     pub(super) expected: Option<Rc<ExpectedStatuses>>,
     /// A challenge of the server is answered with user and password of the address.
@@ -75,7 +72,7 @@ impl Params {
         };
         for entry in object.props::<String, Value<'js>>() {
             let (key, value) = entry?;
-            // Not judged.
+            // `null`: not judged.
             if key == "responseCallback" && value.is_null() {
                 params.expected = Some(Rc::new(ExpectedStatuses::Unjudged));
             }
@@ -116,19 +113,19 @@ impl Params {
 /// Tags from an object of strings, numbers and booleans; `None` when there are none.
 pub(super) fn tags_from<'js>(ctx: &Ctx<'js>, value: Option<Value<'js>>) -> Result<Option<Tags>> {
     read_tags(value).map_err(|wrong| match wrong {
-        Wrong::Threw(error) => error,
-        Wrong::Parameter(text) => Exception::throw_type(ctx, &text),
+        ArgumentError::Threw(error) => error,
+        ArgumentError::Invalid(text) => Exception::throw_type(ctx, &text),
     })
 }
 
 fn read_tags(value: Option<Value<'_>>) -> Read<Option<Tags>> {
-    // Also what is no object has none.
+    // Values that are no objects have no tags.
     let Some(object) = value.as_ref().and_then(Value::as_object) else { return Ok(None) };
     let mut tags = Vec::new();
     for entry in object.props::<String, Value<'_>>() {
         let (key, value) = entry?;
         if value.is_object() {
-            return Err(Wrong::Parameter(format!(
+            return Err(ArgumentError::Invalid(format!(
                 "invalid value for metric tag '{key}': only String, Boolean and Number types are \
                  accepted as a metric tag values"
             )));
@@ -140,21 +137,20 @@ fn read_tags(value: Option<Value<'_>>) -> Read<Option<Tags>> {
     Ok((!tags.is_empty()).then_some(tags))
 }
 
-fn of_request(wrong: Wrong) -> Wrong {
-    match wrong {
-        Wrong::Parameter(text) => {
-            Wrong::Parameter(format!("invalid HTTP request metric tags: {text}"))
+fn of_request(error: ArgumentError) -> ArgumentError {
+    match error {
+        ArgumentError::Invalid(text) => {
+            ArgumentError::Invalid(format!("invalid HTTP request metric tags: {text}"))
         }
-        threw => threw,
+        threw @ ArgumentError::Threw(_) => threw,
     }
 }
 
-/// A list of codings separated by commas.
 fn compression_from(value: &Value<'_>) -> Read<Vec<Coding>> {
     let text = value.get::<Coerced<String>>()?.0;
     let coding = |name: &str| {
         Coding::parse(name.trim()).ok_or_else(|| {
-            Wrong::Parameter(format!(
+            ArgumentError::Invalid(format!(
                 "unknown compression algorithm {name}, supported algorithms are [gzip deflate zstd br]"
             ))
         })
@@ -162,8 +158,7 @@ fn compression_from(value: &Value<'_>) -> Read<Vec<Coding>> {
     text.split(',').filter(|name| !name.trim().is_empty()).map(coding).collect()
 }
 
-/// `basic` is what an address with a user's name and password means anyway, and k6 takes every word that it does not
-/// know for it.
+/// Addresses with user and password mean `basic` anyway, and k6 treats every unknown scheme as `basic`.
 fn is_digest<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<bool> {
     let scheme = value.get::<Coerced<String>>()?.0.to_ascii_lowercase();
     if scheme != "ntlm" {
@@ -173,7 +168,7 @@ fn is_digest<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<bool> {
     Err(User::of(ctx).refuse_feature(ctx, &feature))
 }
 
-/// What is no object has none.
+/// Values that are no objects have no headers.
 pub(super) fn headers_from(value: &Value<'_>) -> Result<Vec<(Rc<str>, Rc<str>)>> {
     let Some(object) = value.as_object() else { return Ok(Vec::new()) };
     let mut headers = Vec::new();
@@ -184,13 +179,13 @@ pub(super) fn headers_from(value: &Value<'_>) -> Result<Vec<(Rc<str>, Rc<str>)>>
     Ok(headers)
 }
 
-/// As in k6, where the time is over before a request is sent with a timeout that is no positive number.
+/// As in k6, a timeout that is no positive number is over before the request is sent.
 fn timeout_from(value: &Value<'_>) -> Read<Duration> {
     if let Some(milliseconds) = value.as_number() {
         let timeout = Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or(Duration::ZERO);
         return Ok(timeout.min(LONGEST_TIMEOUT));
     }
-    let wrong = |reason| Err(Wrong::Parameter(format!("invalid timeout value: {reason}")));
+    let wrong = |reason| Err(ArgumentError::Invalid(format!("invalid timeout value: {reason}")));
     let Some(text) = value.as_string() else {
         return wrong(format!("unable to use type {} as a duration value", value.type_name()));
     };
@@ -206,13 +201,16 @@ fn response_type_from(value: &Value<'_>) -> Read<ResponseType> {
         "text" => Ok(ResponseType::Text),
         "binary" => Ok(ResponseType::Binary),
         "none" => Ok(ResponseType::None),
-        other => Err(Wrong::Parameter(format!("{other} does not belong to ResponseType values"))),
+        other => {
+            let text = format!("{other} does not belong to ResponseType values");
+            Err(ArgumentError::Invalid(text))
+        }
     }
 }
 
 pub(super) struct Body {
     pub(super) bytes: Rc<[u8]>,
-    /// Of an object, which becomes a form.
+    /// Type of a body that was an object; `None` for other bodies.
     pub(super) content_type: Option<Rc<str>>,
 }
 
@@ -227,15 +225,15 @@ pub(super) fn body_from<'js>(ctx: &Ctx<'js>, value: Option<Value<'js>>) -> Read<
     }
     let Some(object) = value.as_object() else {
         let text = format!("unknown request body type {}", value.type_name());
-        return Err(Wrong::Parameter(text));
+        return Err(ArgumentError::Invalid(text));
     };
     if let Some(bytes) = buffer_bytes(object) {
         return Ok(Some(Body { bytes: bytes.into(), content_type: None }));
     }
-    if multipart::has_file(object)? {
-        let (bytes, content_type) = multipart::encode(ctx, object)?;
+    if form::has_file(object)? {
+        let (bytes, content_type) = form::multipart(ctx, object)?;
         return Ok(Some(Body { bytes: bytes.into(), content_type: Some(content_type.into()) }));
     }
-    let bytes = form::encode(object)?.into_bytes().into();
+    let bytes = form::url_encoded(object)?.into_bytes().into();
     Ok(Some(Body { bytes, content_type: Some("application/x-www-form-urlencoded".into()) }))
 }

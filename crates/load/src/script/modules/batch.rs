@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use futures_util::stream::{FuturesOrdered, StreamExt as _};
 use rquickjs::{Array, Coerced, Ctx, Exception, Object, Result, Value};
 use tokio::sync::Semaphore;
 
@@ -13,7 +13,7 @@ use crate::script::user::User;
 
 const MAX_REQUESTS: usize = 10_000;
 
-/// `batch(requests)`: the responses under the keys of the requests.
+/// `batch(requests)`: the responses, under the keys of the requests.
 pub(super) fn batch<'js>(ctx: Ctx<'js>, requests: Value<'js>) -> Result<Value<'js>> {
     let user = running_user(&ctx, "Using batch in the init context is not supported")?;
     let Some(object) = requests.as_object() else {
@@ -42,7 +42,7 @@ pub(super) fn batch<'js>(ctx: Ctx<'js>, requests: Value<'js>) -> Result<Value<'j
     Ok(result.into_value())
 }
 
-/// Sends all requests within the limits; the answers in the order of the requests.
+/// Sends all requests within the limits; returns the results in the order of the requests.
 async fn send_all(user: &User, requests: Vec<Prepared>) -> Vec<Performed> {
     let limits = user.run.settings();
     let all = Semaphore::new(limits.batch.max(1) as usize);
@@ -51,36 +51,32 @@ async fn send_all(user: &User, requests: Vec<Prepared>) -> Vec<Performed> {
         limit => limit as usize,
     };
     let mut hosts: HashMap<Rc<str>, Rc<Semaphore>> = HashMap::new();
-    let mut running = FuturesUnordered::new();
-    for (index, request) in requests.into_iter().enumerate() {
-        let host = request.authority().map(|authority| {
-            hosts.entry(authority).or_insert_with(|| Rc::new(Semaphore::new(per_host))).clone()
-        });
-        let all = &all;
-        running.push(async move {
-            // The host's limit first: a request that waits for a busy host must not take the place
-            // of one to another host.
-            let _host = match &host {
-                Some(host) => host.acquire().await.ok(),
-                None => None,
-            };
-            let _one = all.acquire().await.ok();
-            (index, perform(user, request).await)
-        });
-    }
-    let mut answers = Vec::with_capacity(running.len());
-    while let Some(answer) = running.next().await {
-        answers.push(answer);
-    }
-    answers.sort_unstable_by_key(|(index, _)| *index);
-    answers.into_iter().map(|(_, performed)| performed).collect()
+    let requests: FuturesOrdered<_> = requests
+        .into_iter()
+        .map(|request| {
+            let host = request.authority().map(|authority| {
+                hosts.entry(authority).or_insert_with(|| Rc::new(Semaphore::new(per_host))).clone()
+            });
+            let all = &all;
+            async move {
+                // The host's limit first: a request that waits for a busy host must not hold a permit that one to
+                // another host could use.
+                let _host = match &host {
+                    Some(host) => host.acquire().await.ok(),
+                    None => None,
+                };
+                let _one = all.acquire().await.ok();
+                perform(user, request).await
+            }
+        })
+        .collect();
+    requests.collect().await
 }
 
-/// One request of a batch: an address, `[method, url, body?, params?]`, or
-/// `{method?, url, body?, params?}`.
+/// One request of a batch: an address, `[method, url, body?, params?]`, or `{method?, url, body?, params?}`.
 fn read<'js>(ctx: &Ctx<'js>, key: &str, value: Value<'js>) -> Result<Arguments<'js>> {
     let present = |value: Value<'js>| Some(value).filter(|value| !value.is_undefined());
-    // What `http.url` gives has an address under the same name.
+    // The result of `http.url` also has a member `url`.
     let object = match value.as_object() {
         Some(object) if object.is_array() || !object.contains_key("clean_url")? => object,
         _ => return Ok(Arguments { method: "GET".into(), url: value, body: None, params: None }),

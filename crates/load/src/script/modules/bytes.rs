@@ -1,14 +1,14 @@
-//! Bytes from scripts: texts, `ArrayBuffer`s and views of them.
+//! Bytes from scripts: strings, `ArrayBuffer`s and views of them.
 
 use rquickjs::{Ctx, Exception, Object, Result, Value};
 
-/// The bytes of a text (as UTF-8), an `ArrayBuffer` or a view; anything else is an exception.
+/// The bytes of a string (as UTF-8), an `ArrayBuffer` or a view; throws for any other value.
 pub(super) fn bytes_of<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Result<Vec<u8>> {
     let message = "a string, an ArrayBuffer or a typed array is expected";
     text_or_bytes(value)?.ok_or_else(|| Exception::throw_type(ctx, message))
 }
 
-/// The bytes of a text or buffer; `None` for any other value.
+/// The bytes of a string or buffer; `None` for any other value.
 pub(in crate::script) fn text_or_bytes(value: &Value<'_>) -> Result<Option<Vec<u8>>> {
     match value.as_string() {
         Some(text) => Ok(Some(text.clone().to_cstring()?.as_str().as_bytes().to_vec())),
@@ -26,7 +26,7 @@ pub(super) fn buffer_bytes(object: &Object<'_>) -> Option<Vec<u8>> {
     copy(&buffer, offset, Some(length))
 }
 
-/// Element by element a buffer would take 50 ns a byte.
+/// Copies a part of a buffer. Element by element, this would take 50 ns a byte.
 fn copy(buffer: &Object<'_>, offset: usize, length: Option<usize>) -> Option<Vec<u8>> {
     let buffer = buffer.as_array_buffer()?;
     let bytes = buffer.as_bytes()?;

@@ -39,12 +39,12 @@ pub(super) fn cookie_jar(ctx: Ctx<'_>) -> Result<Class<'_, CookieJar>> {
     Class::instance(ctx, CookieJar(jar))
 }
 
-/// `None` for what is no jar, which k6 does not look at.
+/// `None` for values that are no jar, which k6 ignores.
 pub(super) fn jar_from(value: &Value<'_>) -> Option<Rc<Jar>> {
     Class::<CookieJar>::from_value(value).ok().map(|jar| jar.borrow().0.clone())
 }
 
-/// The cookies of the parameter `cookies`: texts, or `{value, replace}`. What is no object has none.
+/// Cookies of the parameter `cookies`: strings, or `{value, replace}`. Values that are no objects have none.
 pub(super) fn cookies_from(value: &Value<'_>) -> Result<Vec<RequestCookie>> {
     let Some(object) = value.as_object() else { return Ok(Vec::new()) };
     let mut cookies = Vec::new();
@@ -65,7 +65,7 @@ pub(super) fn cookies_from(value: &Value<'_>) -> Result<Vec<RequestCookie>> {
     Ok(cookies)
 }
 
-/// `None` for an address without a scheme of HTTP, which as in k6 has no cookies.
+/// `None` for addresses with another scheme than HTTP, which as in k6 have no cookies.
 fn url_from(ctx: &Ctx<'_>, text: &str) -> Result<Option<Url>> {
     match Url::parse(text) {
         Ok(url) => Ok(Some(url)),
@@ -74,8 +74,7 @@ fn url_from(ctx: &Ctx<'_>, text: &str) -> Result<Option<Url>> {
     }
 }
 
-/// `set(url, name, value, {domain, path, expires, max_age, secure, http_only}?)`: whether the
-/// cookie was taken.
+/// `set(url, name, value, {domain, path, expires, max_age, secure, http_only}?)`; true if the jar accepts the cookie.
 fn set<'js>(
     ctx: Ctx<'js>,
     this: This<Class<'js, CookieJar>>,

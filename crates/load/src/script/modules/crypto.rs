@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use base16ct::lower::encode_string as hex;
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE, BASE64_URL_SAFE_NO_PAD};
-use hmac::digest::{Digest as _, DynDigest, KeyInit as _};
-use hmac::{Hmac, Mac};
+use hmac::HmacReset;
+use hmac::digest::{Digest, DynDigest, KeyInit as _};
 use rquickjs::class::Trace;
 use rquickjs::function::{Opt, This};
 use rquickjs::{
@@ -14,13 +14,13 @@ use rquickjs::{
 };
 
 use super::bytes::bytes_of;
-use super::{BuiltIn, define};
+use super::define;
 
 /// Most bytes of one `randomBytes`; a larger request is a mistake.
 const MAX_RANDOM_BYTES: u32 = 16 * 1024 * 1024;
 
-/// Calls `$then!(Type)` for the hash function called `$name`, or evaluates to `$otherwise`. The
-/// one list of hash functions.
+/// Calls `$then!(Type)` for the hash function called `$name`, or evaluates to `$otherwise`. The only list of hash
+/// functions.
 macro_rules! for_hash {
     ($name:expr, $then:ident, $otherwise:expr) => {
         match $name {
@@ -38,38 +38,34 @@ macro_rules! for_hash {
     };
 }
 
-pub(super) struct Crypto;
-
-impl BuiltIn for Crypto {
-    const MEMBERS: &'static str = "createHMAC createHash hexEncode hmac md4 md5 randomBytes \
+pub(super) const MEMBERS: &str = "createHMAC createHash hexEncode hmac md4 md5 randomBytes \
         ripemd160 sha1 sha256 sha384 sha512 sha512_224 sha512_256";
 
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let object = Object::new(ctx.clone())?;
-        for name in Self::MEMBERS.split(' ') {
-            macro_rules! define {
-                ($hash:ty) => {
-                    define(&object, name, hash::<$hash>)?
-                };
-            }
-            for_hash!(name, define, ());
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    for name in MEMBERS.split(' ') {
+        macro_rules! define {
+            ($hash:ty) => {
+                define(&object, name, hash::<$hash>)?
+            };
         }
-        define(&object, "createHash", create_hash)?;
-        define(&object, "createHMAC", create_hmac)?;
-        define(&object, "hmac", hmac)?;
-        define(&object, "hexEncode", hex_encode)?;
-        define(&object, "randomBytes", random_bytes)?;
-        Ok(object)
+        for_hash!(name, define, ());
     }
+    define(&object, "createHash", create_hash)?;
+    define(&object, "createHMAC", create_hmac)?;
+    define(&object, "hmac", hmac)?;
+    define(&object, "hexEncode", hex_encode)?;
+    define(&object, "randomBytes", random_bytes)?;
+    Ok(object)
 }
 
 /// `sha256(input, encoding)` and its siblings.
-fn hash<'js, H: hmac::digest::Digest>(
+fn hash<'js, H: Digest>(
     ctx: Ctx<'js>,
     input: Value<'js>,
     encoding: Opt<Value<'js>>,
 ) -> Result<Value<'js>> {
-    // Texts are hashed where they are: a proof of work hashes thousands of short ones.
+    // Strings are hashed in place: a proof of work hashes thousands of short ones.
     let digest = match input.as_string() {
         Some(text) => H::digest(text.clone().to_cstring()?.as_str()),
         None => H::digest(bytes_of(&ctx, &input)?),
@@ -77,7 +73,7 @@ fn hash<'js, H: hmac::digest::Digest>(
     encode(&ctx, &digest, encoding.0)
 }
 
-/// Bytes in the form a script asks for.
+/// Bytes in the encoding the script asks for.
 fn encode<'js>(ctx: &Ctx<'js>, bytes: &[u8], encoding: Option<Value<'js>>) -> Result<Value<'js>> {
     let name = match encoding.as_ref().and_then(Value::as_string) {
         Some(name) => name.clone().to_cstring()?,
@@ -115,34 +111,14 @@ pub(super) fn fill_random(ctx: &Ctx<'_>, bytes: &mut [u8]) -> Result<()> {
     getrandom::fill(bytes).map_err(|error| Exception::throw_message(ctx, &error.to_string()))
 }
 
-/// A hash that takes its input in pieces.
-enum HashState {
-    Plain(Box<dyn DynDigest>),
-    Keyed(Box<dyn KeyedHash>),
-}
-
-/// [`Mac`] as an object.
-trait KeyedHash {
-    fn update(&mut self, bytes: &[u8]);
-    /// The value for what was fed so far; more may follow.
-    fn value(&self) -> Vec<u8>;
-}
-
-impl<M: Mac + Clone> KeyedHash for M {
-    fn update(&mut self, bytes: &[u8]) {
-        Mac::update(self, bytes);
-    }
-
-    fn value(&self) -> Vec<u8> {
-        self.clone().finalize().into_bytes().to_vec()
-    }
-}
-
-/// What `createHash` and `createHMAC` give.
+/// Result of `createHash` and `createHMAC`.
 #[derive(JsLifetime, Trace)]
-struct Hasher(#[qjs(skip_trace)] RefCell<HashState>);
+struct Hasher(#[qjs(skip_trace)] RefCell<Box<dyn DynDigest>>);
 
-script_class!(Hasher, "Hasher", update, digest);
+script_class!(Hasher, "Hasher", |prototype| {
+    define(prototype, "update", update)?;
+    define(prototype, "digest", digest)
+});
 
 /// `update(input)`; may be chained.
 fn update<'js>(
@@ -151,24 +127,18 @@ fn update<'js>(
     input: Value<'js>,
 ) -> Result<Class<'js, Hasher>> {
     let bytes = bytes_of(&ctx, &input)?;
-    match &mut *this.0.borrow().0.borrow_mut() {
-        HashState::Plain(hash) => hash.update(&bytes),
-        HashState::Keyed(hash) => hash.update(&bytes),
-    }
+    this.0.borrow().0.borrow_mut().update(&bytes);
     Ok(this.0)
 }
 
-/// `digest(encoding)`: of what was fed so far.
+/// `digest(encoding)`: the hash of the input so far; more may follow.
 fn digest<'js>(
     ctx: Ctx<'js>,
     this: This<Class<'js, Hasher>>,
     encoding: Opt<Value<'js>>,
 ) -> Result<Value<'js>> {
-    let bytes = match &*this.0.borrow().0.borrow() {
-        HashState::Plain(hash) => hash.box_clone().finalize().to_vec(),
-        HashState::Keyed(hash) => hash.value(),
-    };
-    encode(&ctx, &bytes, encoding.0)
+    let hash = this.0.borrow().0.borrow().box_clone();
+    encode(&ctx, &hash.finalize(), encoding.0)
 }
 
 fn unknown_hash(ctx: &Ctx<'_>, name: &str) -> rquickjs::Error {
@@ -183,14 +153,15 @@ fn create_hash<'js>(ctx: Ctx<'js>, algorithm: Coerced<String>) -> Result<Class<'
     }
     let name = algorithm.0.as_str();
     let hash = for_hash!(name, boxed, return Err(unknown_hash(&ctx, name)));
-    Class::instance(ctx.clone(), Hasher(RefCell::new(HashState::Plain(hash))))
+    Class::instance(ctx.clone(), Hasher(RefCell::new(hash)))
 }
 
-fn keyed(ctx: &Ctx<'_>, algorithm: &str, key: &[u8]) -> Result<Box<dyn KeyedHash>> {
+fn keyed(ctx: &Ctx<'_>, algorithm: &str, key: &[u8]) -> Result<Box<dyn DynDigest>> {
     macro_rules! boxed {
         ($hash:ty) => {
-            Box::new(<Hmac<$hash>>::new_from_slice(key).expect("HMAC takes keys of any length"))
-                as Box<dyn KeyedHash>
+            Box::new(
+                HmacReset::<$hash>::new_from_slice(key).expect("HMAC takes keys of any length"),
+            ) as Box<dyn DynDigest>
         };
     }
     Ok(for_hash!(algorithm, boxed, return Err(unknown_hash(ctx, algorithm))))
@@ -202,7 +173,7 @@ fn create_hmac<'js>(
     key: Value<'js>,
 ) -> Result<Class<'js, Hasher>> {
     let hash = keyed(&ctx, &algorithm.0, &bytes_of(&ctx, &key)?)?;
-    Class::instance(ctx.clone(), Hasher(RefCell::new(HashState::Keyed(hash))))
+    Class::instance(ctx.clone(), Hasher(RefCell::new(hash)))
 }
 
 /// `hmac(algorithm, key, data, encoding)`.
@@ -215,7 +186,7 @@ fn hmac<'js>(
 ) -> Result<Value<'js>> {
     let mut hash = keyed(&ctx, &algorithm.0, &bytes_of(&ctx, &key)?)?;
     hash.update(&bytes_of(&ctx, &data)?);
-    encode(&ctx, &hash.value(), encoding.0)
+    encode(&ctx, &hash.finalize(), encoding.0)
 }
 
 #[cfg(test)]

@@ -1,57 +1,49 @@
 //! `k6/data`: `SharedArray`.
 //!
-//! The array is kept once per process, every element as JSON text. Reading an element parses it
-//! afresh, as in k6: that is what makes it safe to share between virtual users, each of which has
-//! its own script engine.
+//! The array is kept once per process, each element as JSON. Reading an element parses it afresh, as in k6: that
+//! makes it safe to share between virtual users, each of which has a script engine of its own.
 
 use std::sync::Arc;
 
 use rquickjs::function::Opt;
 use rquickjs::{Array, Coerced, Ctx, Exception, Function, Object, Result, Value};
 
-use super::{BuiltIn, ensure};
+use super::ensure;
 use crate::script::compiled;
 use crate::script::user::User;
 
-/// Makes an array out of a length and a function that gives elements: reading goes to the
-/// function, everything that would change the array throws. The target of the proxy is an array,
-/// so that `Array.isArray`, `JSON.stringify`, spreading and all methods work.
+/// Makes an array of a length and a function that returns elements: reading calls the function, every change throws.
+/// The target of the proxy is an array, so that `Array.isArray`, `JSON.stringify`, spreading and all methods work.
 const WRAP: &str = include_str!("shared_array.js");
 
-pub(super) struct Data;
+pub(super) const MEMBERS: &str = "SharedArray";
 
-impl BuiltIn for Data {
-    const MEMBERS: &'static str = "SharedArray";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let object = Object::new(ctx.clone())?;
-        let build = |ctx: Ctx<'js>, name: Coerced<String>, function: Opt<Value<'js>>| {
-            construct(&ctx, &name.0, function.0.as_ref())
-        };
-        let constructor = Function::new(ctx.clone(), build)?.with_name("SharedArray")?;
-        constructor.set_constructor(true);
-        object.set("SharedArray", constructor)?;
-        Ok(object)
-    }
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    let constructor = Function::new(ctx.clone(), construct)?.with_name("SharedArray")?;
+    constructor.set_constructor(true);
+    object.set("SharedArray", constructor)?;
+    Ok(object)
 }
 
-fn construct<'js>(ctx: &Ctx<'js>, name: &str, function: Option<&Value<'js>>) -> Result<Value<'js>> {
-    let user = User::of(ctx);
+fn construct<'js>(
+    ctx: Ctx<'js>,
+    name: Coerced<String>,
+    function: Opt<Value<'js>>,
+) -> Result<Value<'js>> {
+    let (user, name) = (User::of(&ctx), name.0);
     let message = "new SharedArray must be called in the init context";
-    ensure(ctx, user.is_initialising(), message)?;
-    ensure(ctx, !name.is_empty(), "empty name provided to SharedArray's constructor")?;
-    let Some(function) = function.and_then(Value::as_function) else {
+    ensure(&ctx, user.is_initialising(), message)?;
+    ensure(&ctx, !name.is_empty(), "empty name provided to SharedArray's constructor")?;
+    let Some(function) = function.0.as_ref().and_then(Value::as_function) else {
         let message = "a function is expected as the second argument of SharedArray's constructor";
-        return Err(Exception::throw_message(ctx, message));
+        return Err(Exception::throw_message(&ctx, message));
     };
-    let elements = match user.run.shared.get(name) {
-        Some(elements) => elements,
-        None => user.run.shared.insert(name, elements_of(ctx, function)?),
-    };
-    shared(ctx, elements)
+    let elements = user.run.shared.get_or_make(&name, || elements_of(&ctx, function))?;
+    shared(&ctx, elements)
 }
 
-/// An array of a script whose elements are kept as JSON for all virtual users.
+/// A script array whose elements are kept as JSON for all virtual users.
 pub(super) fn shared<'js>(ctx: &Ctx<'js>, elements: Arc<Vec<Box<str>>>) -> Result<Value<'js>> {
     let length = elements.len();
     let element = move |ctx: Ctx<'js>, index: usize| -> Result<Value<'js>> {
@@ -60,12 +52,12 @@ pub(super) fn shared<'js>(ctx: &Ctx<'js>, elements: Arc<Vec<Box<str>>>) -> Resul
             None => Ok(Value::new_undefined(ctx)),
         }
     };
-    // Evaluated anew: a native function that keeps a value of the script keeps its context alive.
+    // Evaluated anew: a native function that keeps a script value keeps its context alive.
     let wrap: Function<'js> = compiled::library(ctx, "shared_array.js", WRAP)?;
     wrap.call((length, Function::new(ctx.clone(), element)?))
 }
 
-/// Calls the script's function; every element of what it returns as JSON.
+/// Calls the script's function; returns the elements of the result as JSON.
 fn elements_of<'js>(ctx: &Ctx<'js>, function: &Function<'js>) -> Result<Vec<Box<str>>> {
     let value: Value<'js> = function.call(())?;
     let wrong = "only arrays can be made into SharedArray";

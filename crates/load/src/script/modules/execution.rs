@@ -1,7 +1,7 @@
-//! `k6/execution`: where the script is, and how to end the test.
+//! `k6/execution`: the position of the script, and functions that end the test.
 //!
-//! Every figure is an accessor and read when it is asked for. One process is one instance, so what
-//! k6 reports of the instance and of the whole test is the same here.
+//! Every figure is an accessor, read on access. One process is one instance, so the figures that k6 reports of the
+//! instance and of the whole test are the same here.
 
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use rquickjs::object::Accessor;
 use rquickjs::{Coerced, Ctx, Exception, Function, IntoJs, Object, Result, Value};
 use tokio::time::Instant;
 
-use super::{BuiltIn, define, ensure, running_user};
+use super::{define, ensure, running_user};
 use crate::log::Level;
 use crate::options::{Scenario, document};
 use crate::script::user::{Assignment, User};
@@ -43,7 +43,7 @@ const FROZEN: &str = "(text) => {
     return freeze(JSON.parse(text));
 }";
 
-/// Members of the objects that the module exports, for those who look for others.
+/// Names of members, for reports of unknown ones.
 pub(super) const INSTANCE: &str =
     "currentTestRunDuration iterationsCompleted iterationsInterrupted vusActive vusInitialized";
 pub(super) const SCENARIO: &str =
@@ -53,22 +53,18 @@ pub(super) const VU: &str =
     "idInInstance idInTest iterationInInstance iterationInScenario metrics tags";
 pub(super) const VU_METRICS: &str = "metadata tags";
 
-pub(super) struct Execution;
+pub(super) const MEMBERS: &str = "instance scenario test vu";
 
-impl BuiltIn for Execution {
-    const MEMBERS: &'static str = "instance scenario test vu";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let object = Object::new(ctx.clone())?;
-        object.set("instance", instance(ctx)?)?;
-        object.set("scenario", scenario(ctx)?)?;
-        object.set("test", test(ctx)?)?;
-        object.set("vu", vu(ctx)?)?;
-        Ok(object)
-    }
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    object.set("instance", instance(ctx)?)?;
+    object.set("scenario", scenario(ctx)?)?;
+    object.set("test", test(ctx)?)?;
+    object.set("vu", vu(ctx)?)?;
+    Ok(object)
 }
 
-/// A member that is looked up every time.
+/// Defines a member that is looked up at each access.
 fn member<'js, T: IntoJs<'js> + 'js>(
     object: &Object<'js>,
     name: &'static str,
@@ -78,7 +74,7 @@ fn member<'js, T: IntoJs<'js> + 'js>(
     object.prop(name, Accessor::from(getter).enumerable())
 }
 
-/// What of a virtual user is no number before it runs.
+/// Defines a number that is not available in the init code.
 fn figure<'js>(
     object: &Object<'js>,
     name: &'static str,
@@ -109,7 +105,7 @@ fn instance<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     Ok(object)
 }
 
-/// The scenario the virtual user works for; none in `setup()` and `teardown()`.
+/// The scenario the virtual user works for; throws in `setup()` and `teardown()`.
 fn current<'u>(ctx: &Ctx<'_>, user: &'u User) -> Result<&'u Scenario> {
     let options = user.run.options.get();
     let index = user.assignment.borrow().index;
@@ -141,7 +137,7 @@ fn scenario<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     Ok(object)
 }
 
-/// From 0 to 1: iterations where their number is known, otherwise time.
+/// Progress from 0 to 1: by iterations if their number is known, otherwise by time.
 fn progress(user: &User, scenario: &Scenario) -> f64 {
     let part = match scenario.executor.iterations() {
         Some(total) => {
@@ -194,17 +190,17 @@ fn vu<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     figure("iterationInInstance", |user| user.position.get().own as f64)?;
     // A virtual user never changes its scenario.
     figure("iterationInScenario", |user| user.position.get().own as f64)?;
-    let tags = Kind::Tags.object(ctx)?;
+    let tags = Labels::Tags.object(ctx)?;
     object.set("tags", tags.clone())?;
     let metrics = Object::new(ctx.clone())?;
     metrics.set("tags", tags)?;
-    // Seldom used, and every virtual user would have one.
-    member(&metrics, "metadata", |ctx, _| Kind::Metadata.object(ctx))?;
+    // Seldom used, hence not made for every virtual user.
+    member(&metrics, "metadata", |ctx, _| Labels::Metadata.object(ctx))?;
     object.set("metrics", metrics)?;
     Ok(object)
 }
 
-/// The text of a tag or of metadata; throws when it is none.
+/// The text of a tag or of metadata; throws for other values.
 fn simple<'js>(ctx: &Ctx<'js>, what: &str, key: &str, value: &Value<'js>) -> Result<String> {
     if value.is_string() || value.is_number() || value.is_bool() {
         return Ok(value.get::<Coerced<String>>()?.0);
@@ -216,16 +212,15 @@ fn simple<'js>(ctx: &Ctx<'js>, what: &str, key: &str, value: &Value<'js>) -> Res
     Err(Exception::throw_type(ctx, &message))
 }
 
-/// What a virtual user has of its own beside numbers.
 #[derive(Clone, Copy)]
-enum Kind {
-    /// `vu.metrics.tags`: of everything the virtual user measures from now on.
+enum Labels {
+    /// `vu.metrics.tags`: tags of all further values.
     Tags,
-    /// `vu.metrics.metadata`: what outputs have beside the tags.
+    /// `vu.metrics.metadata`: written by outputs beside the tags.
     Metadata,
 }
 
-impl Kind {
+impl Labels {
     fn set(self, user: &User, key: &str, text: Option<String>) {
         let list: fn(&mut Assignment) -> &mut Vec<(String, String)> = match self {
             Self::Tags => |assignment| &mut assignment.tags,

@@ -1,5 +1,4 @@
-//! Which statuses a script expects: `http.expectedStatuses`, `http.setResponseCallback` and the
-//! parameter `responseCallback`.
+//! Expected statuses: `http.expectedStatuses`, `http.setResponseCallback` and the parameter `responseCallback`.
 
 use std::rc::Rc;
 
@@ -10,10 +9,10 @@ use rquickjs::{Class, Coerced, Ctx, Exception, JsLifetime, Result, Value};
 use super::ensure;
 use crate::script::user::User;
 
-/// What decides whether a request failed.
+/// Condition for a response that is not failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ExpectedStatuses {
-    /// These ranges of statuses, both ends included.
+    /// Ranges of statuses, both ends included.
     Within(Vec<(u16, u16)>),
     /// Not judged: `http_req_failed` is not counted.
     Unjudged,
@@ -27,7 +26,7 @@ impl Default for ExpectedStatuses {
 }
 
 impl ExpectedStatuses {
-    /// Whether `status` (0 for no response) is expected; `None` when it is not judged.
+    /// True if `status` (0 for no response) is expected; `None` when it is not judged.
     pub(crate) fn judge(&self, status: u16) -> Option<bool> {
         match self {
             Self::Within(ranges) => {
@@ -38,11 +37,11 @@ impl ExpectedStatuses {
     }
 }
 
-/// The object scripts hand around.
+/// Result of `expectedStatuses`.
 #[derive(JsLifetime, Trace)]
 pub(super) struct Callback(#[qjs(skip_trace)] Rc<ExpectedStatuses>);
 
-script_class!(Callback, "ExpectedStatuses");
+script_class!(Callback, "ExpectedStatuses", |_| Ok(()));
 
 /// `expectedStatuses(200, {min: 300, max: 302}, …)`.
 pub(super) fn expected_statuses<'js>(
@@ -72,14 +71,14 @@ fn range(argument: &Value<'_>) -> Option<(u16, u16)> {
     Some((field("min")?, field("max")?))
 }
 
-/// `setResponseCallback(callback | null)`: for all further requests of this virtual user.
+/// `setResponseCallback(callback | null)`: applies to all further requests of this virtual user.
 pub(super) fn set_response_callback<'js>(ctx: Ctx<'js>, callback: Value<'js>) -> Result<()> {
     let expected = read(&ctx, &callback)?;
     User::of(&ctx).expected.replace(expected);
     Ok(())
 }
 
-/// What a callback stands for; `null` for no judgement.
+/// Reads a callback; `null` is no judgement.
 pub(super) fn read<'js>(ctx: &Ctx<'js>, callback: &Value<'js>) -> Result<Rc<ExpectedStatuses>> {
     if callback.is_null() || callback.is_undefined() {
         return Ok(Rc::new(ExpectedStatuses::Unjudged));

@@ -1,4 +1,4 @@
-// `k6/experimental/fs` and `k6/experimental/csv`; what they need of the engine comes as `native`.
+// `k6/experimental/fs` and `k6/experimental/csv`; `native` has the functions of the engine.
 (native) => {
   'use strict';
   const problem = (name, message) => Object.assign(new Error(message), { name });
@@ -18,7 +18,7 @@
       return { name: this.path.slice(this.path.lastIndexOf('/') + 1), size: this.#size };
     }
 
-    // What `use` makes of the rest of the file, which is then read.
+    // Reads the rest of the file and returns the result of `use`.
     rest(use) {
       const at = this.#at;
       this.#at = this.#size;
@@ -60,7 +60,7 @@
     return new File(found, size);
   }
 
-  // The lines of a file that are asked for, as an array that all virtual users share.
+  // The selected lines of a file, as an array that all virtual users share.
   function rows(file, options) {
     if (!(file instanceof File)) throw new Error('first argument expected to be a fs.File instance');
     const { delimiter = ',', skipFirstLine = false, fromLine, toLine, asObjects = false } = options || {};

@@ -1,38 +1,32 @@
-//! `k6/experimental/fs` and `k6/experimental/csv`. Files and their rows are kept once for all virtual users.
+//! `open()`, `k6/experimental/fs` and `k6/experimental/csv`. Files and their rows are kept once for all virtual users.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rquickjs::convert::List;
-use rquickjs::{ArrayBuffer, Ctx, Exception, Object, Result, Value};
+use rquickjs::function::Opt;
+use rquickjs::{ArrayBuffer, Coerced, Ctx, Exception, Object, Result, Value};
 
-use super::{BuiltIn, data, define, kept_library};
+use super::{data, define, ensure, kept_library};
 use crate::script::source::normalize;
 use crate::script::user::User;
+use crate::script::{commonjs, raw};
 
 const LIBRARY: &str = include_str!("files.js");
 
-/// Where the library of a virtual user is: both modules have the same class of files.
+/// Hidden global with the library of a virtual user: both modules have the same class of files.
 const LOADED: &str = "__files__";
 
-pub(super) struct Fs;
+pub(super) const FS_MEMBERS: &str = "open SeekMode";
 
-pub(super) struct Csv;
-
-impl BuiltIn for Fs {
-    const MEMBERS: &'static str = "open SeekMode";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        library(ctx)?.get("fs")
-    }
+pub(super) fn fs<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    library(ctx)?.get("fs")
 }
 
-impl BuiltIn for Csv {
-    const MEMBERS: &'static str = "parse Parser";
+pub(super) const CSV_MEMBERS: &str = "parse Parser";
 
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        library(ctx)?.get("csv")
-    }
+pub(super) fn csv<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    library(ctx)?.get("csv")
 }
 
 fn library<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
@@ -44,23 +38,51 @@ fn library<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     })
 }
 
+/// Defines the global `open()`.
+pub(super) fn install(ctx: &Ctx<'_>) -> Result<()> {
+    define(&ctx.globals(), "open", open_global)
+}
+
+/// `open(path, mode?)`: the text of a file, or an `ArrayBuffer` with the mode `b`. The path is relative to the
+/// calling file.
+fn open_global<'js>(
+    ctx: Ctx<'js>,
+    path: Coerced<String>,
+    mode: Opt<Coerced<String>>,
+) -> Result<Value<'js>> {
+    let user = User::of(&ctx);
+    let message = "the \"open\" function is only available in the init stage (i.e. the global \
+                       scope), see https://grafana.com/docs/k6/latest/using-k6/test-lifecycle for \
+                       more information";
+    ensure(&ctx, user.is_initialising(), message)?;
+    ensure(&ctx, !path.0.is_empty(), "open() can't be used with an empty filename")?;
+    let caller = commonjs::caller(&ctx);
+    let caller = caller.as_deref().and_then(|name| name.strip_prefix("file://"));
+    let caller = caller.map_or(user.run.script.as_path(), Path::new);
+    let content = content(&ctx, &beside(caller, &path.0))?;
+    if mode.0.is_some_and(|mode| mode.0.contains('b')) {
+        return Ok(ArrayBuffer::new_copy(ctx, content)?.into_value());
+    }
+    raw::text(&ctx, &content)
+}
+
 fn is_init(ctx: Ctx<'_>) -> bool {
     User::of(&ctx).is_initialising()
 }
 
-pub(super) fn content(ctx: &Ctx<'_>, path: &Path) -> Result<Arc<[u8]>> {
+fn content(ctx: &Ctx<'_>, path: &Path) -> Result<Arc<[u8]>> {
     let user = User::of(ctx);
     let content = user.run.files.open(path, user.id == 0);
-    content.map_err(|error| Exception::throw_message(ctx, &error.to_string()))
+    content.map_err(|error| Exception::throw_message(ctx, &error))
 }
 
-/// A path of a script that starts at `file`.
-pub(super) fn beside(file: &Path, path: &str) -> PathBuf {
+/// Resolves a path of a script relative to `file`.
+fn beside(file: &Path, path: &str) -> PathBuf {
     let directory = file.parent().unwrap_or(Path::new("/"));
     normalize(&directory.join(path.strip_prefix("file://").unwrap_or(path)))
 }
 
-/// Path and size of a file; as in k6, the path starts at the script.
+/// Path and size in bytes of a file; as in k6, the path is relative to the script.
 fn open(ctx: Ctx<'_>, path: String) -> Result<List<(String, f64)>> {
     let user = User::of(&ctx);
     let path = beside(&user.run.script, &path);
@@ -75,7 +97,7 @@ fn read<'js>(ctx: Ctx<'js>, path: String, at: f64, length: f64) -> Result<ArrayB
     ArrayBuffer::new_copy(ctx, &content[from..to])
 }
 
-/// Lines `first` to `last` (from 0 on; -1: to the end) of a file, as a shared array.
+/// Lines `first` to `last` (from 0; -1: to the end) of a file, as a shared array.
 fn rows<'js>(
     ctx: Ctx<'js>,
     path: String,
@@ -87,28 +109,23 @@ fn rows<'js>(
 ) -> Result<Value<'js>> {
     let user = User::of(&ctx);
     let name = format!("csv.parse.{path}.{at}.{delimiter}.{first}.{last}.{as_objects}");
-    let rows = match user.run.shared.get(&name) {
-        Some(rows) => rows,
-        None => {
-            let content = content(&ctx, Path::new(&path))?;
-            let wrong = |problem: String| Exception::throw_message(&ctx, &problem);
-            let comma = delimiter.chars().next().unwrap_or(',');
-            let rest = content.get(at as usize..).unwrap_or_default();
-            let records = records(&String::from_utf8_lossy(rest), comma);
-            let records = records.map_err(|error| wrong(error.to_string()))?;
-            let header = as_objects.then(|| records.first().cloned().unwrap_or_default());
-            let first = first as usize;
-            if first > records.len() {
-                return Err(wrong(format!(
-                    "failed to create a new parser; reason: failed to read line {first}; reason: EOF"
-                )));
-            }
-            let end = if last < 0.0 { records.len() } else { records.len().min(last as usize + 1) };
-            let rows =
-                records[first..end.max(first)].iter().map(|record| json(record, header.as_deref()));
-            user.run.shared.insert(&name, rows.collect())
+    let rows = user.run.shared.get_or_make(&name, || {
+        let content = content(&ctx, Path::new(&path))?;
+        let wrong = |problem: String| Exception::throw_message(&ctx, &problem);
+        let comma = delimiter.chars().next().unwrap_or(',');
+        let rest = content.get(at as usize..).unwrap_or_default();
+        let records = records(&String::from_utf8_lossy(rest), comma).map_err(wrong)?;
+        let header = as_objects.then(|| records.first().cloned().unwrap_or_default());
+        let first = first as usize;
+        if first > records.len() {
+            return Err(wrong(format!(
+                "failed to create a new parser; reason: failed to read line {first}; reason: EOF"
+            )));
         }
-    };
+        let end = if last < 0.0 { records.len() } else { records.len().min(last as usize + 1) };
+        let rows = records[first..end.max(first)].iter();
+        Ok(rows.map(|record| json(record, header.as_deref())).collect())
+    })?;
     data::shared(&ctx, rows)
 }
 
@@ -122,23 +139,12 @@ fn json(record: &[String], header: Option<&[String]>) -> Box<str> {
     value.to_string().into()
 }
 
-/// Why a text has no records, in Go's words.
-#[derive(Debug, thiserror::Error)]
-pub(in crate::script) enum CsvError {
-    #[error("record on line {0}: wrong number of fields")]
-    Fields(usize),
-    #[error("record on line {0}: parse error: extraneous or missing \" in quoted-field")]
-    Quoted(usize),
-    #[error("parse error on line {0}: bare \" in non-quoted-field")]
-    Bare(usize),
-}
-
-/// The records of a text, by the rules of Go's `encoding/csv`: quotes only around a whole field, empty lines left out,
-/// and as many fields in each record as in the first.
+/// The records of a text, by the rules of Go's `encoding/csv`: quotes only around a whole field, empty lines left
+/// out, and as many fields in each record as in the first. Errors are in Go's words.
 pub(in crate::script) fn records(
     text: &str,
     comma: char,
-) -> std::result::Result<Vec<Vec<String>>, CsvError> {
+) -> std::result::Result<Vec<Vec<String>>, String> {
     let mut records: Vec<Vec<String>> = Vec::new();
     let mut rest = text;
     let mut line = 1;
@@ -151,32 +157,36 @@ pub(in crate::script) fn records(
         }
         let (record, after, lines) = record(rest, comma, line)?;
         if records.first().is_some_and(|first| first.len() != record.len()) {
-            return Err(CsvError::Fields(line));
+            return Err(format!("record on line {line}: wrong number of fields"));
         }
         records.push(record);
         (rest, line) = (after, line + lines + 1);
     }
 }
 
-/// The first record of a text, what follows it, and how many line ends are inside of it.
+/// The first record of a text, the text after it, and the number of line ends inside it.
 fn record(
     text: &str,
     comma: char,
     line: usize,
-) -> std::result::Result<(Vec<String>, &str, usize), CsvError> {
+) -> std::result::Result<(Vec<String>, &str, usize), String> {
     let mut fields = Vec::new();
     let mut lines = 0;
     let mut rest = text;
     loop {
         let (field, after) = match rest.strip_prefix('"') {
-            Some(quoted) => quoted_field(quoted, &mut lines).ok_or(CsvError::Quoted(line))?,
+            Some(quoted) => quoted_field(quoted, &mut lines).ok_or_else(|| {
+                format!(
+                    "record on line {line}: parse error: extraneous or missing \" in quoted-field"
+                )
+            })?,
             None => {
                 let end = rest.find([comma, '\n']).unwrap_or(rest.len());
                 let field =
                     rest[..end].strip_suffix('\r').filter(|_| rest[end..].starts_with('\n'));
                 let field = field.unwrap_or(&rest[..end]);
                 if field.contains('"') {
-                    return Err(CsvError::Bare(line));
+                    return Err(format!("parse error on line {line}: bare \" in non-quoted-field"));
                 }
                 (field.to_owned(), &rest[end..])
             }
@@ -192,7 +202,7 @@ fn record(
     }
 }
 
-/// A field from behind its first quote on; `None` if it does not end as it should.
+/// A field from behind its first quote on; `None` if it ends otherwise than by a quote.
 fn quoted_field<'t>(text: &'t str, lines: &mut usize) -> Option<(String, &'t str)> {
     let mut field = String::new();
     let mut rest = text;
@@ -209,7 +219,7 @@ fn quoted_field<'t>(text: &'t str, lines: &mut usize) -> Option<(String, &'t str
         }
     }
     *lines += field.matches('\n').count();
-    // Only a comma or the end of the line may follow, which the caller looks at.
+    // Only a comma or a line end may follow, which the caller checks.
     let is_end =
         rest.is_empty() || !rest.starts_with(|c: char| c.is_alphanumeric() || c == '"' || c == ' ');
     is_end.then(|| (field.replace("\r\n", "\n"), rest))
@@ -236,15 +246,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
-        for (text, told) in [
+    fn errors_are_reported_with_their_line() {
+        for (text, expected) in [
             ("a,b\n1\n", "line 2: wrong number of fields"),
             ("a\"b\n", "line 1: bare \""),
             ("\"a\n", "line 1: parse error"),
             ("x\n\"a\"b\n", "line 2: parse error"),
         ] {
-            let error = records(text, ',').unwrap_err().to_string();
-            assert!(error.contains(told), "{text:?}: {error}");
+            let error = records(text, ',').unwrap_err();
+            assert!(error.contains(expected), "{text:?}: {error}");
         }
     }
 }

@@ -1,4 +1,4 @@
-// `k6/html` and the pages of responses; what they need of the engine comes as `native`.
+// `k6/html` and the pages of responses; `native` has the functions of the engine.
 (native) => {
   'use strict';
   const PAGE = Symbol('page');
@@ -32,7 +32,7 @@
     #empty() { return new Selection(this[PAGE], [], null, this.url); }
     #matching(nodes, selector) { return native.filter(this[PAGE], [...nodes], String(selector)); }
 
-    // What each node leads to, all of it or what matches the selector.
+    // The nodes that each node leads to, or those of them that match the selector.
     #map(step, filter) {
       const nodes = new Set(this[NODES].flatMap((node) => [...step(node)]));
       return this.#push(filter.length > 0 ? this.#matching(nodes, filter[0]) : nodes);
@@ -205,7 +205,7 @@
         try {
           values.push(callback.call(callback, index, new Selection(this[PAGE], [node], null, this.url)));
         } catch {
-          // As in k6, there is no value of it.
+          // As in k6, it has no value.
         }
       });
       return values;
@@ -296,7 +296,7 @@
     return String(Number(text)) === text ? Number(text) : text;
   }
 
-  // Elements are made when they are first asked for: most scripts do with selections, and each virtual user has its own.
+  // Elements are made on first use: most scripts need selections only, and each virtual user has its own.
   let made;
   const elements = () => (made ??= native.elements()({ native, PAGE, NODES, Selection, valueOrHtml }));
   const toElement = (selection) => (selection.size() === 0 ? undefined : elements().toElement(selection));
@@ -340,7 +340,7 @@
     const values = form.serializeObject();
     const submit = form.find(submitSelector);
     if (submit.attr('name') !== undefined && submit.val() !== undefined) values[submit.attr('name')] = submit.val();
-    // As k6 writes a list that the page has selected.
+    // As k6 writes a list selected by the page.
     const isForBody = method !== 'GET';
     for (const name of Object.keys(values)) if (isForBody && Array.isArray(values[name])) values[name] = `[${values[name].join(' ')}]`;
     Object.assign(values, fields);

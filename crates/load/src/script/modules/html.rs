@@ -1,13 +1,11 @@
-//! `k6/html`, and what responses have of it. The library is made when a script first uses it.
-
-use std::rc::Rc;
+//! `k6/html`, and the methods of responses that need it. The library is made when a script first uses it.
 
 use rquickjs::class::Trace;
 use rquickjs::function::{Opt, This};
 use rquickjs::{Class, Ctx, Exception, Function, JsLifetime, Object, Result, Value};
 
 use super::response::Response;
-use super::{BuiltIn, define, http, kept_library};
+use super::{define, http, kept_library};
 use crate::html::{Data, Document, Selector, SelectorError};
 use crate::script::compiled;
 use crate::script::user::User;
@@ -15,22 +13,18 @@ use crate::script::user::User;
 /// Selections, as goquery has them; forms and links of responses.
 const LIBRARY: &str = include_str!("html.js");
 
-/// What elements are asked for.
+/// Properties of elements.
 const ELEMENTS: &str = include_str!("html_elements.js");
 
-/// Where the library of a virtual user is.
+/// Hidden global with the library of a virtual user.
 const LOADED: &str = "__html__";
 
-pub(super) struct Html;
+pub(super) const MEMBERS: &str = "parseHTML";
 
-impl BuiltIn for Html {
-    const MEMBERS: &'static str = "parseHTML";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let module = Object::new(ctx.clone())?;
-        module.set("parseHTML", library(ctx)?.get::<_, Value<'js>>("parseHTML")?)?;
-        Ok(module)
-    }
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let module = Object::new(ctx.clone())?;
+    module.set("parseHTML", library(ctx)?.get::<_, Value<'js>>("parseHTML")?)?;
+    Ok(module)
 }
 
 /// Methods of responses that need the library.
@@ -83,22 +77,22 @@ fn elements<'js>(ctx: Ctx<'js>) -> Result<Function<'js>> {
     compiled::library(&ctx, "html_elements.js", ELEMENTS)
 }
 
-/// A page that a script holds. Its nodes are numbers.
+/// A page held by a script. Its nodes are numbers.
 #[derive(JsLifetime, Trace)]
-struct Page(#[qjs(skip_trace)] Rc<Document>);
+struct Page(#[qjs(skip_trace)] Document);
 
-script_class!(Page, "Page");
+script_class!(Page, "Page", |_| Ok(()));
 
 type PageRef<'js> = Class<'js, Page>;
 
 fn parse(ctx: Ctx<'_>, html: String) -> Result<Class<'_, Page>> {
     match Document::parse(&html) {
-        Ok(document) => Class::instance(ctx, Page(Rc::new(document))),
+        Ok(document) => Class::instance(ctx, Page(document)),
         Err(error) => Err(Exception::throw_message(&ctx, &error.to_string())),
     }
 }
 
-/// The selector; `None` if there is no such.
+/// `None` if the selector is invalid.
 fn selector(ctx: &Ctx<'_>, text: &str) -> Result<Option<Selector>> {
     match Selector::parse(text) {
         Ok(selector) => Ok(Some(selector)),
@@ -111,23 +105,23 @@ fn selector(ctx: &Ctx<'_>, text: &str) -> Result<Option<Selector>> {
 
 /// The descendants of a node that match.
 fn find<'js>(ctx: Ctx<'js>, page: PageRef<'js>, at: usize, text: String) -> Result<Vec<usize>> {
-    let page = page.borrow().0.clone();
+    let page = &page.borrow().0;
     let Some(selector) = selector(&ctx, &text)? else { return Ok(Vec::new()) };
-    Ok(selector.filter(&page, at + 1..page.nodes[at].end))
+    Ok(selector.filter(page, at + 1..page.nodes[at].end))
 }
 
-/// Those of the nodes that match.
+/// The nodes among `nodes` that match.
 fn filter<'js>(
     ctx: Ctx<'js>,
     page: PageRef<'js>,
     nodes: Vec<usize>,
     text: String,
 ) -> Result<Vec<usize>> {
-    let page = page.borrow().0.clone();
-    Ok(selector(&ctx, &text)?.map_or_else(Vec::new, |selector| selector.filter(&page, nodes)))
+    let page = &page.borrow().0;
+    Ok(selector(&ctx, &text)?.map_or_else(Vec::new, |selector| selector.filter(page, nodes)))
 }
 
-/// The number that DOM has for it.
+/// The type of a node, by the numbers of DOM.
 fn node_type(page: PageRef<'_>, at: usize) -> u8 {
     match page.borrow().0.nodes[at].data {
         Data::Element(_) => 1,
@@ -148,9 +142,9 @@ fn name(page: PageRef<'_>, at: usize) -> String {
     }
 }
 
-/// The address of an element's kind of document.
+/// The namespace URL of an element.
 fn namespace(page: PageRef<'_>, at: usize) -> String {
-    let page = page.borrow().0.clone();
+    let page = &page.borrow().0;
     page.element(at).map_or(&html5ever::ns!(html), |element| &element.name.ns).to_string()
 }
 
@@ -164,7 +158,7 @@ fn attribute(page: PageRef<'_>, at: usize, name: String) -> Option<String> {
 
 /// Name, value and namespace of each attribute.
 fn attributes(page: PageRef<'_>, at: usize) -> Vec<Vec<String>> {
-    let page = page.borrow().0.clone();
+    let page = &page.borrow().0;
     let attributes = page.element(at).map_or(&[][..], |element| &element.attributes);
     let parts = attributes.iter().map(|attribute| {
         let namespace = attribute.name.prefix.as_deref().unwrap_or_default();

@@ -1,13 +1,13 @@
-// The elements of `k6/html`: what each tag can be asked for.
+// The elements of `k6/html`: the methods of each tag.
 (shared) => {
   'use strict';
   const { native, PAGE, NODES, Selection, valueOrHtml } = shared;
   const SELECTION = Symbol('selection');
 
-  // What Go takes for no address.
+  // Texts that are no addresses in Go.
   const isBroken = (url) => /[\x00-\x1f\x7f]/.test(url) || /%(?![0-9a-fA-F]{2})/.test(url.replace(/\?[^#]*/, ''));
 
-  // The parts of an address, each undefined when it is not there.
+  // The parts of an address, each undefined if missing.
   const partsOf = (url) => {
     const [, scheme, authority, path, query, fragment] = /^(?:([a-zA-Z][a-zA-Z0-9+.-]*):)?(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/s.exec(url) || [];
     return { scheme: scheme?.toLowerCase(), authority, path: path || '', query, fragment };
@@ -26,7 +26,7 @@
     return '/' + kept.join('/').replace(/^\//, '');
   };
 
-  // RFC 3986, 5.2; undefined for what is no address.
+  // RFC 3986, 5.2; undefined if the text is no address.
   const resolve = (base, reference) => {
     if (isBroken(base) || isBroken(reference)) return undefined;
     const from = partsOf(base);
@@ -52,7 +52,7 @@
     constructor(selection) { Object.defineProperty(this, SELECTION, { value: selection }); }
   }
 
-  // Short names for what the methods below need of their element.
+  // Short names for the methods below.
   const pageOf = (element) => element[SELECTION][PAGE];
   const nodeOf = (element) => element[SELECTION][NODES][0];
   // As in k6, only an element without methods of its own tag can be handed to another.

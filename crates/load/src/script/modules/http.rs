@@ -9,18 +9,15 @@ use super::cookie_jar::{CookieJar, cookie_jar};
 use super::expected_statuses::{expected_statuses, set_response_callback};
 use super::request::{Arguments, Prepared, finish, perform, prepare, url_template};
 use super::response::Response;
-use super::{BuiltIn, batch, define, multipart, running_user};
+use super::{batch, define, form, running_user};
 use crate::script::tasks::{Settle, Tasks};
 use crate::script::user::User;
 
-/// Constants with names of their own; those of OCSP are their names in lower case.
+/// Constants whose values are not part of their names.
 const TLS_CONSTANTS: [(&str, &str); 4] =
     [("TLS_1_0", "tls1.0"), ("TLS_1_1", "tls1.1"), ("TLS_1_2", "tls1.2"), ("TLS_1_3", "tls1.3")];
 
-pub(super) struct Http;
-
-impl BuiltIn for Http {
-    const MEMBERS: &'static str = "\
+pub(super) const MEMBERS: &str = "\
         CookieJar OCSP_REASON_AA_COMPROMISE OCSP_REASON_AFFILIATION_CHANGED \
         OCSP_REASON_CA_COMPROMISE OCSP_REASON_CERTIFICATE_HOLD \
         OCSP_REASON_CESSATION_OF_OPERATION OCSP_REASON_KEY_COMPROMISE \
@@ -29,47 +26,45 @@ impl BuiltIn for Http {
         OCSP_STATUS_UNKNOWN TLS_1_0 TLS_1_1 TLS_1_2 TLS_1_3 asyncRequest batch cookieJar del \
         expectedStatuses file get head options patch post put request setResponseCallback url";
 
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let object = Object::new(ctx.clone())?;
-        for (name, method) in [("get", "GET"), ("head", "HEAD")] {
-            let call = move |ctx: Ctx<'js>, url: Opt<Value<'js>>, params: Opt<Value<'js>>| {
-                send(&ctx, arguments(&ctx, method, url, Opt(None), params))
-            };
-            define(&object, name, call)?;
-        }
-        for (name, method) in [
-            ("post", "POST"),
-            ("put", "PUT"),
-            ("patch", "PATCH"),
-            ("del", "DELETE"),
-            ("options", "OPTIONS"),
-        ] {
-            let call = move |ctx: Ctx<'js>, url: Opt<_>, body: Opt<_>, params: Opt<_>| {
-                send(&ctx, arguments(&ctx, method, url, body, params))
-            };
-            define(&object, name, call)?;
-        }
-        define(&object, "request", request)?;
-        define(&object, "asyncRequest", async_request)?;
-        define(&object, "batch", batch::batch)?;
-        define(&object, "cookieJar", cookie_jar)?;
-        object.set("CookieJar", Class::<CookieJar>::create_constructor(ctx)?)?;
-        define(&object, "expectedStatuses", expected_statuses)?;
-        define(&object, "setResponseCallback", set_response_callback)?;
-        define(&object, "file", multipart::file)?;
-        define(&object, "url", url_template)?;
-        for (name, value) in TLS_CONSTANTS {
-            object.set(name, value)?;
-        }
-        for name in Self::MEMBERS.split(' ') {
-            let value =
-                name.strip_prefix("OCSP_STATUS_").or_else(|| name.strip_prefix("OCSP_REASON_"));
-            if let Some(value) = value {
-                object.set(name, value.to_ascii_lowercase())?;
-            }
-        }
-        Ok(object)
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    for (name, method) in [("get", "GET"), ("head", "HEAD")] {
+        let call = move |ctx: Ctx<'js>, url: Opt<Value<'js>>, params: Opt<Value<'js>>| {
+            send(&ctx, arguments(&ctx, method, url, Opt(None), params))
+        };
+        define(&object, name, call)?;
     }
+    for (name, method) in [
+        ("post", "POST"),
+        ("put", "PUT"),
+        ("patch", "PATCH"),
+        ("del", "DELETE"),
+        ("options", "OPTIONS"),
+    ] {
+        let call = move |ctx: Ctx<'js>, url: Opt<_>, body: Opt<_>, params: Opt<_>| {
+            send(&ctx, arguments(&ctx, method, url, body, params))
+        };
+        define(&object, name, call)?;
+    }
+    define(&object, "request", request)?;
+    define(&object, "asyncRequest", async_request)?;
+    define(&object, "batch", batch::batch)?;
+    define(&object, "cookieJar", cookie_jar)?;
+    object.set("CookieJar", Class::<CookieJar>::create_constructor(ctx)?)?;
+    define(&object, "expectedStatuses", expected_statuses)?;
+    define(&object, "setResponseCallback", set_response_callback)?;
+    define(&object, "file", form::file)?;
+    define(&object, "url", url_template)?;
+    for (name, value) in TLS_CONSTANTS {
+        object.set(name, value)?;
+    }
+    for name in MEMBERS.split(' ') {
+        let value = name.strip_prefix("OCSP_STATUS_").or_else(|| name.strip_prefix("OCSP_REASON_"));
+        if let Some(value) = value {
+            object.set(name, value.to_ascii_lowercase())?;
+        }
+    }
+    Ok(object)
 }
 
 /// `http.request(method, url, body?, params?)`.
@@ -98,7 +93,7 @@ fn arguments<'js>(
     Arguments { method: method.into(), url, body: body.0, params: params.0 }
 }
 
-/// The virtual user and its request.
+/// The virtual user and its prepared request.
 fn ready<'js>(ctx: &Ctx<'js>, arguments: Arguments<'js>) -> Result<(Rc<User>, Prepared)> {
     let user = running_user(ctx, "Making http requests in the init context is not supported")?;
     let prepared = prepare(ctx, &user, arguments)?;
@@ -112,7 +107,7 @@ fn send<'js>(ctx: &Ctx<'js>, arguments: Arguments<'js>) -> Result<Class<'js, Res
     finish(ctx, &user, performed)
 }
 
-/// `http.asyncRequest(method, url, body?, params?)`: a promise of the answer.
+/// `http.asyncRequest(method, url, body?, params?)`: a promise of the response.
 fn async_request<'js>(
     ctx: Ctx<'js>,
     method: Opt<Coerced<String>>,

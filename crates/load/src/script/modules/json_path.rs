@@ -1,11 +1,11 @@
-//! The paths of `response.json(path)`: gjson's syntax, which k6 uses, without patterns in keys,
-//! modifiers and pipes.
+//! The paths of `response.json(path)`: gjson's syntax, which k6 uses, without patterns in keys, modifiers and pipes.
 //!
-//! Keys and array indices separated by dots, `\` before a dot that belongs to a key, `#` for the
-//! length of an array at the end of a path or for every element of it before a dot, `#(query)` for
-//! the first element a query holds for and `#(query)#` for all of them.
+//! Keys and array indices separated by dots, `\` before a dot that belongs to a key, `#` for the length of an array
+//! at the end of a path or for every element of it before a dot, `#(query)` for the first matching element and
+//! `#(query)#` for all.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use rquickjs::{Array, Ctx, Result, Value};
@@ -19,7 +19,7 @@ type Parsed<T> = std::result::Result<T, UnsupportedPath>;
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::script) enum Step {
     Key(String),
-    /// `#`: every element, or the length when it is the last step.
+    /// `#`: every element, or the length as the last step.
     Each,
     /// `#(…)`, or with `all` `#(…)#`.
     Where {
@@ -28,48 +28,26 @@ pub(in crate::script) enum Step {
     },
 }
 
-/// What an element must be like.
+/// Condition on an element.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::script) struct Query {
-    /// Where in the element to look; empty for the element itself.
+    /// Path in the element; empty for the element itself.
     path: Vec<Step>,
-    /// Without one, that there is something is enough.
-    condition: Option<(Operator, serde_json::Value)>,
+    /// `None`: the path must exist.
+    condition: Option<(&'static str, serde_json::Value)>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operator {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-    Like,
-    NotLike,
-}
+/// Longer ones before their prefixes.
+const OPERATORS: [&str; 9] = ["==", "!=", "!%", "<=", ">=", "=", "<", ">", "%"];
 
-/// Longer ones before what they begin with.
-const OPERATORS: [(&str, Operator); 9] = [
-    ("==", Operator::Equal),
-    ("!=", Operator::NotEqual),
-    ("!%", Operator::NotLike),
-    ("<=", Operator::LessOrEqual),
-    (">=", Operator::GreaterOrEqual),
-    ("=", Operator::Equal),
-    ("<", Operator::Less),
-    (">", Operator::Greater),
-    ("%", Operator::Like),
-];
-
-/// Queries within queries that are read: a virtual user's stack is small.
+/// Levels of nested queries: a virtual user's stack is small.
 const DEPTH: usize = 16;
 
 pub(in crate::script) fn parse(path: &str) -> Parsed<Vec<Step>> {
     parse_within(path, DEPTH)
 }
 
-/// With so many levels of queries left.
+/// Parses with so many levels of queries left.
 fn parse_within(path: &str, left: usize) -> Parsed<Vec<Step>> {
     let mut steps = Vec::new();
     let mut rest = path;
@@ -96,7 +74,7 @@ fn parse_within(path: &str, left: usize) -> Parsed<Vec<Step>> {
     }
 }
 
-/// A key or `#`, and what follows the dot after it.
+/// A key or `#`, and the text after its dot.
 fn parse_key(text: &str) -> Parsed<(Step, Option<&str>)> {
     let mut key = String::new();
     let mut escaped = false;
@@ -113,7 +91,7 @@ fn parse_key(text: &str) -> Parsed<(Step, Option<&str>)> {
     Ok((step(key), None))
 }
 
-/// What stands before the parenthesis that closes a query, and what follows it.
+/// The text before the parenthesis that closes a query, and the text after it.
 fn split_at_parenthesis(text: &str) -> Parsed<(&str, &str)> {
     let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
     for (at, c) in text.char_indices() {
@@ -140,9 +118,10 @@ fn parse_query(text: &str, left: usize) -> Parsed<Query> {
             ')' => depth = depth.saturating_sub(1),
             _ if depth > 0 => {}
             _ => {
-                let operator = OPERATORS.iter().find(|(sign, _)| text[at..].starts_with(sign));
-                if let Some((sign, operator)) = operator {
-                    found = Some((text[..at].trim(), *operator, text[at + sign.len()..].trim()));
+                let operator = OPERATORS.iter().find(|sign| text[at..].starts_with(**sign));
+                if let Some(operator) = operator {
+                    let value = text[at + operator.len()..].trim();
+                    found = Some((text[..at].trim(), *operator, value));
                     break;
                 }
             }
@@ -150,7 +129,7 @@ fn parse_query(text: &str, left: usize) -> Parsed<Query> {
     }
     let (path, condition) = match found {
         None => (text.trim(), None),
-        // A text without quotes is a text, too.
+        // A value without quotes is a string too.
         Some((path, operator, value)) => {
             let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
             (path, Some((operator, value)))
@@ -169,36 +148,34 @@ impl Query {
         let Some((operator, wanted)) = &self.condition else { return Ok(true) };
         let text = ctx.json_stringify(found)?.map(|text| text.to_string()).transpose()?;
         let found = serde_json::from_str(text.as_deref().unwrap_or("null"));
-        Ok(found.is_ok_and(|found| operator.compare(&found, wanted)))
+        Ok(found.is_ok_and(|found| compare(operator, &found, wanted)))
     }
 }
 
-impl Operator {
-    /// As in gjson, values of different types are different, and neither is less.
-    fn compare(self, found: &serde_json::Value, wanted: &serde_json::Value) -> bool {
-        use serde_json::Value::{Number, String};
-        let order = match (found, wanted) {
-            (String(found), String(wanted)) => match self {
-                Self::Like => return is_like(found, wanted),
-                Self::NotLike => return !is_like(found, wanted),
-                _ => Some(found.cmp(wanted)),
-            },
-            (Number(found), Number(wanted)) => found.as_f64().partial_cmp(&wanted.as_f64()),
-            _ => (found == wanted).then_some(std::cmp::Ordering::Equal),
-        };
-        match (self, order) {
-            (Self::Equal, order) => order.is_some_and(std::cmp::Ordering::is_eq),
-            (Self::NotEqual, order) => !order.is_some_and(std::cmp::Ordering::is_eq),
-            (Self::Less, Some(order)) => order.is_lt(),
-            (Self::LessOrEqual, Some(order)) => order.is_le(),
-            (Self::Greater, Some(order)) => order.is_gt(),
-            (Self::GreaterOrEqual, Some(order)) => order.is_ge(),
-            (_, None) | (Self::Like | Self::NotLike, _) => false,
-        }
+/// As in gjson, values of different types are different, and neither is less.
+fn compare(operator: &str, found: &serde_json::Value, wanted: &serde_json::Value) -> bool {
+    use serde_json::Value::{Number, String};
+    let order = match (found, wanted) {
+        (String(found), String(wanted)) => match operator {
+            "%" => return is_like(found, wanted),
+            "!%" => return !is_like(found, wanted),
+            _ => Some(found.cmp(wanted)),
+        },
+        (Number(found), Number(wanted)) => found.as_f64().partial_cmp(&wanted.as_f64()),
+        _ => (found == wanted).then_some(Ordering::Equal),
+    };
+    match operator {
+        "=" | "==" => order.is_some_and(Ordering::is_eq),
+        "!=" => !order.is_some_and(Ordering::is_eq),
+        "<" => order.is_some_and(Ordering::is_lt),
+        "<=" => order.is_some_and(Ordering::is_le),
+        ">" => order.is_some_and(Ordering::is_gt),
+        ">=" => order.is_some_and(Ordering::is_ge),
+        _ => false,
     }
 }
 
-/// Whether a text is like a pattern: `*` is any text, `?` any character.
+/// Matches a pattern: `*` is any text, `?` any character.
 fn is_like(text: &str, pattern: &str) -> bool {
     let (text, pattern): (Vec<char>, Vec<char>) =
         (text.chars().collect(), pattern.chars().collect());
@@ -223,16 +200,16 @@ fn is_like(text: &str, pattern: &str) -> bool {
     pattern[place..].iter().all(|c| *c == '*')
 }
 
-/// A valid document without the members whose name another one of their object has before them: gjson looks no
-/// further than the first, `JSON.parse` keeps the last. `None` when there are no such members.
+/// Removes members of a valid document whose name occurs earlier in the same object: gjson finds the first,
+/// `JSON.parse` keeps the last. `None` when there are none.
 pub(super) fn without_repeated_members(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     // Names with the number of their object.
     let mut seen = HashSet::new();
-    // What is open here: objects by number, arrays without.
+    // Open brackets: objects by number, arrays without.
     let mut open: Vec<Option<usize>> = Vec::new();
     let (mut objects, mut comma, mut expects_name) = (0, 0, false);
-    // How deep the member is that is left out, and where it begins.
+    // Depth and start of the member that is being left out.
     let mut left_out: Option<(usize, usize)> = None;
     let (mut kept, mut copied) = (String::new(), 0);
     let mut at = 0;
@@ -278,7 +255,7 @@ pub(super) fn without_repeated_members(text: &str) -> Option<String> {
     (copied > 0).then(|| kept + &text[copied..])
 }
 
-/// Where the text ends that begins at a quotation mark.
+/// The end of the string that begins at a quotation mark.
 fn end_of_text(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while at < bytes.len() && bytes[at] != b'"' {
@@ -294,13 +271,13 @@ fn unescaped(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// The value a path leads to; `undefined` when it leads nowhere.
+/// The value at a path, or `undefined`.
 pub(super) fn select<'js>(ctx: &Ctx<'js>, value: Value<'js>, steps: &[Step]) -> Result<Value<'js>> {
     let undefined = || Value::new_undefined(ctx.clone());
     let Some((first, rest)) = steps.split_first() else { return Ok(value) };
     let Some(object) = value.as_object() else { return Ok(undefined()) };
     if let Step::Key(key) = first {
-        // Only what the document itself has, not `length` or inherited methods.
+        // Only members of the document itself, not `length` or inherited methods.
         let own = object.own_keys::<String>(rquickjs::object::Filter::new().string().enum_only());
         if !own.filter_map(Result::ok).any(|found| found == *key) {
             return Ok(undefined());
@@ -348,16 +325,16 @@ mod tests {
 
     #[test]
     fn the_first_of_several_members_of_a_name_is_the_only_one() {
-        let of = |text| without_repeated_members(text).unwrap_or_else(|| "none".to_owned());
-        assert_eq!(of(r#"{"a":1,"a":2,"b":3}"#), r#"{"a":1,"b":3}"#);
-        assert_eq!(of(r#" {"a":1, "a" :{"c":[{},"}"]} , "a":2 } "#), r#" {"a":1} "#);
-        assert_eq!(
-            of(r#"[{"k":1,"k":2},{"k":{"k":4,"\u006b":[5]}}]"#),
-            r#"[{"k":1},{"k":{"k":4}}]"#
-        );
-        let none = r#"{"a":{"a":["a","a",{"a":"\",\"a\":1"}]},"b":"a","a\"":"}","":1} "#;
-        assert_eq!(of(none), "none");
-        assert_eq!(of("[]"), "none");
+        let unique = r#"{"a":{"a":["a","a",{"a":"\",\"a\":1"}]},"b":"a","a\"":"}","":1} "#;
+        for (text, expected) in [
+            (r#"{"a":1,"a":2,"b":3}"#, Some(r#"{"a":1,"b":3}"#)),
+            (r#" {"a":1, "a" :{"c":[{},"}"]} , "a":2 } "#, Some(r#" {"a":1} "#)),
+            (r#"[{"k":1,"k":2},{"k":{"k":4,"\u006b":[5]}}]"#, Some(r#"[{"k":1},{"k":{"k":4}}]"#)),
+            (unique, None),
+            ("[]", None),
+        ] {
+            assert_eq!(without_repeated_members(text).as_deref(), expected, "{text}");
+        }
     }
 
     #[test]
@@ -372,7 +349,7 @@ mod tests {
         let nested = |depth| format!("{}a{}", "#(".repeat(depth), ")".repeat(depth));
         assert!(parse(&nested(DEPTH)).is_ok());
         assert_eq!(parse(&nested(DEPTH + 1)), Err(UnsupportedPath));
-        // It would take the stack of a virtual user.
+        // It would exhaust the stack of a virtual user.
         assert_eq!(parse(&nested(100_000)), Err(UnsupportedPath));
     }
 

@@ -8,30 +8,25 @@ use rquickjs::{Class, Coerced, Ctx, Exception, Object, Result, Value};
 
 use super::arguments::tags_from;
 use super::response::Response;
-use super::{BuiltIn, define, ensure, running_user};
+use super::{define, ensure, running_user};
 use crate::metrics::Builtin;
 use crate::script::{coroutine, raw};
 
-/// Longest sleep; a year is as good as for ever.
 const MAX_SLEEP: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// From here on the memory of a stack that is given back is worth more than the page faults of touching it again.
+/// From here on, releasing the memory of the stack outweighs the page faults of using it again.
 const LONG_SLEEP: Duration = Duration::from_secs(1);
 
-pub(super) struct K6;
+pub(super) const MEMBERS: &str = "check fail group randomSeed sleep";
 
-impl BuiltIn for K6 {
-    const MEMBERS: &'static str = "check fail group randomSeed sleep";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let object = Object::new(ctx.clone())?;
-        define(&object, "check", check)?;
-        define(&object, "fail", fail)?;
-        define(&object, "group", group)?;
-        define(&object, "randomSeed", random_seed)?;
-        define(&object, "sleep", sleep)?;
-        Ok(object)
-    }
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    define(&object, "check", check)?;
+    define(&object, "fail", fail)?;
+    define(&object, "group", group)?;
+    define(&object, "randomSeed", random_seed)?;
+    define(&object, "sleep", sleep)?;
+    Ok(object)
 }
 
 /// `::` separates the names of groups and checks in their path.
@@ -39,8 +34,7 @@ fn refuse_separator(ctx: &Ctx<'_>, name: &str) -> Result<()> {
     ensure(ctx, !name.contains("::"), "group and check names may not contain '::'")
 }
 
-/// `check(value, {name: condition}, tags?)`: every condition is a function of the value, or a
-/// value by itself. True when all hold.
+/// `check(value, {name: condition}, tags?)`: each condition is a function of the value, or a value. True if all hold.
 fn check<'js>(
     ctx: Ctx<'js>,
     value: Opt<Value<'js>>,
@@ -58,7 +52,7 @@ fn check<'js>(
     }
     let tags = tags_from(&ctx, tags.0)?;
     let Some(sets) = sets.as_object() else {
-        // As in k6: a text has conditions named by their places, its characters, which hold; numbers have none.
+        // As in k6, a string has one condition per character, named by its index, which holds; numbers have none.
         let text = sets.as_string().map(rquickjs::String::to_string).transpose()?;
         let length = text.map_or(0, |text| text.encode_utf16().count());
         (0..length).for_each(|at| user.add_check(&at.to_string(), true, tags.as_deref()));
@@ -85,7 +79,7 @@ fn check<'js>(
         if !passed {
             all = false;
             match request {
-                // The answer to a request that was never made is not about another one.
+                // The response to a request that was not sent is not about another one.
                 Some(None) => {}
                 Some(Some(request)) => user.spoil(Some(request)),
                 None => user.spoil(None),
@@ -129,7 +123,7 @@ fn group<'js>(
 
 fn sleep(ctx: Ctx<'_>, seconds: Opt<Coerced<f64>>) -> Result<()> {
     let user = running_user(&ctx, "Using sleep() in the init context is not supported")?;
-    // Nothing, not a number and negative numbers do not wait.
+    // Missing values, NaN and negative numbers do not wait.
     let seconds = seconds.0.map_or(0.0, |seconds| seconds.0);
     let duration =
         Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(MAX_SLEEP).min(MAX_SLEEP);
@@ -139,23 +133,23 @@ fn sleep(ctx: Ctx<'_>, seconds: Opt<Coerced<f64>>) -> Result<()> {
     user.wait(&ctx, tokio::time::sleep(duration))
 }
 
-/// `randomSeed(n)`: from here on `Math.random()` gives the same numbers in every run.
+/// `randomSeed(n)`: from here on, `Math.random()` returns the same numbers in every run.
 fn random_seed<'js>(ctx: Ctx<'js>, seed: Coerced<f64>) -> Result<()> {
-    // Whole numbers are seeds of their own; so are all other numbers.
+    // Each whole number is a seed of its own, and so is each other number.
     let state =
         Cell::new(if seed.0.fract() == 0.0 { seed.0 as i64 as u64 } else { seed.0.to_bits() });
     let next = move || {
         let (next, random) = split_mix(state.get());
         state.set(next);
-        // The upper 53 bits: every number of that form below one is as likely.
+        // The upper 53 bits: all multiples of 2^-53 below one are equally likely.
         (random >> 11) as f64 / (1u64 << 53) as f64
     };
     let math: Object<'js> = ctx.globals().get("Math")?;
     define(&math, "random", next)
 }
 
-/// The next state and number of Steele, Lea and Flood's SplitMix64 ("Fast splittable pseudorandom
-/// number generators", 2014).
+/// Next state and number of Steele, Lea and Flood's SplitMix64 ("Fast splittable pseudorandom number generators",
+/// 2014).
 fn split_mix(state: u64) -> (u64, u64) {
     let state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

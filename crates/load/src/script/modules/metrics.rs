@@ -1,41 +1,37 @@
 //! `k6/metrics`: Counter, Gauge, Rate, Trend.
 
-use rquickjs::class::{JsClass, Readable, Trace};
+use rquickjs::class::Trace;
 use rquickjs::function::{Constructor, Opt, This};
 use rquickjs::object::Accessor;
 use rquickjs::{Class, Coerced, Ctx, Exception, JsLifetime, Object, Result, Value};
 
 use super::arguments::tags_from;
-use super::{BuiltIn, define, ensure, running_user};
+use super::{define, ensure, running_user};
 use crate::log::Level;
 use crate::metrics::{Builtin, Contains, MetricId, MetricKind};
 use crate::script::error::to_text;
 use crate::script::user::User;
 
-pub(super) struct Metrics;
+pub(super) const MEMBERS: &str = "Counter Gauge Rate Trend";
 
-impl BuiltIn for Metrics {
-    const MEMBERS: &'static str = "Counter Gauge Rate Trend";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let object = Object::new(ctx.clone())?;
-        for (name, kind) in [
-            ("Counter", MetricKind::Counter),
-            ("Gauge", MetricKind::Gauge),
-            ("Rate", MetricKind::Rate),
-            ("Trend", MetricKind::Trend),
-        ] {
-            let constructor = Constructor::new_class::<Metric, _, _>(
-                ctx.clone(),
-                move |ctx: Ctx<'js>, name: Coerced<String>, is_time: Opt<Coerced<bool>>| {
-                    construct(&ctx, &name.0, kind, is_time.0.is_some_and(|is_time| is_time.0))
-                },
-            )?;
-            constructor.set_name(name)?;
-            object.set(name, constructor)?;
-        }
-        Ok(object)
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    for (name, kind) in [
+        ("Counter", MetricKind::Counter),
+        ("Gauge", MetricKind::Gauge),
+        ("Rate", MetricKind::Rate),
+        ("Trend", MetricKind::Trend),
+    ] {
+        let constructor = Constructor::new_class::<Metric, _, _>(
+            ctx.clone(),
+            move |ctx: Ctx<'js>, name: Coerced<String>, is_time: Opt<Coerced<bool>>| {
+                construct(&ctx, &name.0, kind, is_time.0.is_some_and(|is_time| is_time.0))
+            },
+        )?;
+        constructor.set_name(name)?;
+        object.set(name, constructor)?;
     }
+    Ok(object)
 }
 
 #[derive(JsLifetime, Trace)]
@@ -45,22 +41,11 @@ pub(super) struct Metric {
     id: MetricId,
 }
 
-impl<'js> JsClass<'js> for Metric {
-    const NAME: &'static str = "Metric";
-    type Mutable = Readable;
-
-    fn prototype(ctx: &Ctx<'js>) -> Result<Option<Object<'js>>> {
-        let prototype = Object::new(ctx.clone())?;
-        let name = |this: This<Class<'js, Self>>| this.0.borrow().name.clone();
-        prototype.prop("name", Accessor::from(name).enumerable())?;
-        define(&prototype, "add", add)?;
-        Ok(Some(prototype))
-    }
-
-    fn constructor(_ctx: &Ctx<'js>) -> Result<Option<Constructor<'js>>> {
-        Ok(None)
-    }
-}
+script_class!(Metric, "Metric", |prototype| {
+    let name = |this: This<Class<'js, Metric>>| this.0.borrow().name.clone();
+    prototype.prop("name", Accessor::from(name).enumerable())?;
+    define(prototype, "add", add)
+});
 
 fn construct<'js>(
     ctx: &Ctx<'js>,
@@ -78,7 +63,7 @@ fn construct<'js>(
     }
 }
 
-/// `add(value, tags?)`: booleans count as 1 and 0; what is no number is refused with a warning.
+/// `add(value, tags?)`: booleans count as 1 and 0; other values that are no numbers are refused with a warning.
 fn add<'js>(
     ctx: Ctx<'js>,
     this: This<Class<'js, Metric>>,
@@ -103,7 +88,7 @@ fn add<'js>(
     let tags = tags_from(&ctx, tags.0)?;
     let check = tags.iter().flatten().find(|(tag, name)| tag == "check" && !name.contains("::"));
     match check {
-        // The metric of `check()` is a metric like any other, and its tag says what was checked.
+        // The metric of `check()`: its tag is the name of the check.
         Some((_, name)) if metric.id == Builtin::Checks.id() => {
             user.add_check(name, number != 0.0, tags.as_deref());
         }

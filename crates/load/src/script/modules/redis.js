@@ -1,8 +1,8 @@
-// k6/experimental/redis: commands as methods. Replies that are no texts become what k6 makes of them.
+// k6/experimental/redis: commands as methods. Replies that are no strings are converted as in k6.
 (native) => {
   const TYPES = ['string', 'number', 'boolean'];
 
-  /** As k6's, which is no Error of JavaScript: its text is the message alone. */
+  /** As k6's error, which is no JavaScript Error: its text is the message alone. */
   class RedisError extends Error {
     toString() {
       return this.message;
@@ -31,7 +31,7 @@
     return Number.isFinite(number) ? decimal(number) : '0';
   };
 
-  /** The values as texts; `first` is the place of the first one among the arguments. */
+  /** The values as strings; `first` is the index of the first one among the arguments. */
   const checked = (values, first) => {
     const wrong = values.findIndex((value) => !TYPES.includes(typeof value));
     if (wrong !== -1) {
@@ -45,7 +45,7 @@
 
   const isOne = (reply) => reply === 1;
 
-  /** Seconds; what is no time is one in nanoseconds there. */
+  /** Seconds; as in k6, other values count as nanoseconds. */
   const seconds = (reply) => (reply < 0 ? reply * 1e-9 : reply);
 
   const pairs = (list) => {
@@ -101,7 +101,7 @@
     spop: (key) => ['SPOP', String(key)],
   };
 
-  /** What becomes of a reply that is not given as it is. */
+  /** Conversions of replies that are not returned as they are. */
   const RESULTS = {
     expire: isOne,
     ttl: seconds,

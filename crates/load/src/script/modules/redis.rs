@@ -1,54 +1,46 @@
-//! `k6/experimental/redis`: a client of one connection, whose methods give promises.
+//! `k6/experimental/redis`: a client with one connection, whose methods return promises.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use rquickjs::class::Trace;
-use rquickjs::{Class, Ctx, Exception, Function, IntoJs, JsLifetime, Object, Result, Value};
+use rquickjs::{Class, Ctx, Exception, IntoJs, JsLifetime, Object, Result, Value};
 use tokio::sync::Mutex;
 
-use super::{BuiltIn, define, running_user};
+use super::{define, library, running_user};
 use crate::redis::{Link, LinkError, Reply, Target, TargetError};
+use crate::script::raw;
 use crate::script::sockets::count_traffic;
 use crate::script::tasks::{Settle, Tasks};
 use crate::script::user::User;
-use crate::script::{compiled, raw};
 
-/// Makes the class of the functions below.
 const LIBRARY: &str = include_str!("redis.js");
 
-pub(super) struct Redis;
+pub(super) const MEMBERS: &str = "Client";
 
-impl BuiltIn for Redis {
-    const MEMBERS: &'static str = "Client";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let native = Object::new(ctx.clone())?;
-        define(&native, "open", open)?;
-        define(&native, "send", send)?;
-        define(&native, "isConnected", is_connected)?;
-        let library: Function<'js> = compiled::library(ctx, "redis.js", LIBRARY)?;
-        library.call((native,))
-    }
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    library(ctx, "redis.js", LIBRARY, |native| {
+        define(native, "open", open)?;
+        define(native, "send", send)?;
+        define(native, "isConnected", is_connected)
+    })
 }
 
-/// A reply, or why there is none.
-type Answered = std::result::Result<Reply, LinkError>;
+type ReplyResult = std::result::Result<Reply, LinkError>;
 
-/// A server and the connection to it, if there is one.
 struct Connection {
     target: Target,
     link: Mutex<Option<Link>>,
-    /// In k6's words: a command has been sent.
+    /// A command has been sent, which k6 reports as connected.
     used: Cell<bool>,
 }
 
 #[derive(JsLifetime, Trace)]
 struct Handle(#[qjs(skip_trace)] Rc<Connection>);
 
-script_class!(Handle, "Connection");
+script_class!(Handle, "Connection", |_| Ok(()));
 
-/// A client of the server at an address, or of options as JSON. Connects with its first command.
+/// A client of the server at an address, or with options as JSON. Connects with its first command.
 fn open<'js>(ctx: Ctx<'js>, text: String, is_address: bool) -> Result<Class<'js, Handle>> {
     let target = match is_address {
         true => Target::from_address(&text),
@@ -66,7 +58,7 @@ fn is_connected(handle: Class<'_, Handle>) -> bool {
     handle.borrow().0.used.get()
 }
 
-/// A promise of the reply to a command.
+/// Returns a promise of the reply to a command.
 fn send<'js>(
     ctx: Ctx<'js>,
     handle: Class<'js, Handle>,
@@ -89,17 +81,16 @@ fn send<'js>(
 }
 
 impl Connection {
-    /// One command after the other.
-    async fn call(&self, user: &User, command: &[Rc<str>]) -> Answered {
+    /// Sends a command after the previous ones.
+    async fn call(&self, user: &User, command: &[Rc<str>]) -> ReplyResult {
         let mut kept = self.link.lock().await;
-        // An interruption from here on leaves no connection that waits for a reply.
+        // Taken out, so that an interruption from here on leaves no connection that waits for a reply.
         let mut idle = kept.take();
         if let Some(mut link) = idle.take_if(Link::is_idle) {
             let reply = self.exchange(user, &mut link, command).await;
-            match reply {
-                // The server has closed it: it has most likely not seen the command.
-                Err(LinkError::Closed | LinkError::Io(_)) => {}
-                reply => return Self::keep(&mut kept, link, reply),
+            // A server that has closed the connection has most likely not seen the command.
+            if !matches!(reply, Err(LinkError::Closed | LinkError::Io(_))) {
+                return Self::keep(&mut kept, link, reply);
             }
         }
         let mut link = Link::open(&user.event_loop.network, &self.target).await?;
@@ -107,14 +98,14 @@ impl Connection {
         Self::keep(&mut kept, link, reply)
     }
 
-    async fn exchange(&self, user: &User, link: &mut Link, command: &[Rc<str>]) -> Answered {
+    async fn exchange(&self, user: &User, link: &mut Link, command: &[Rc<str>]) -> ReplyResult {
         let reply = link.call(&self.target, command).await;
         count_traffic(user, link.take_traffic());
         reply
     }
 
-    /// Keeps a connection that has given a reply.
-    fn keep(kept: &mut Option<Link>, link: Link, reply: Answered) -> Answered {
+    /// Keeps a connection for the next command after a reply.
+    fn keep(kept: &mut Option<Link>, link: Link, reply: ReplyResult) -> ReplyResult {
         let reply = reply?;
         *kept = Some(link);
         match reply {
@@ -130,7 +121,7 @@ fn value<'js>(ctx: &Ctx<'js>, reply: &Reply) -> Result<Value<'js>> {
         Reply::Text(bytes) => raw::text(ctx, bytes),
         Reply::Number(number) => (*number as f64).into_js(ctx),
         Reply::Nil => Ok(Value::new_null(ctx.clone())),
-        // Inside of a list.
+        // Inside a list.
         Reply::Error(text) => text.as_str().into_js(ctx),
         Reply::List(members) => {
             let members = members.iter().map(|member| value(ctx, member));

@@ -1,4 +1,4 @@
-//! From the arguments of a request function to an answer.
+//! Requests: from the arguments of a function to a response.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use rquickjs::{Array, Class, Coerced, Ctx, Exception, Object, Result, Value};
 
-use super::arguments::{Params, ResponseType, Wrong, body_from};
+use super::arguments::{ArgumentError, Params, ResponseType, body_from};
 use super::expected_statuses::ExpectedStatuses;
 use super::response::{Received, Response};
 use crate::http::digest::{self, Asked};
@@ -16,13 +16,12 @@ use crate::options::DEFAULT_MAX_REDIRECTS;
 use crate::script::requests::RequestTagging;
 use crate::script::user::User;
 
-/// A request that can be sent, or why it cannot.
+/// A request to send, or the reason why it cannot be sent.
 pub(super) struct Prepared {
     request: std::result::Result<Request, Refused>,
     params: Params,
 }
 
-/// A request that cannot be sent at all.
 struct Refused {
     method: Rc<str>,
     url: String,
@@ -34,13 +33,12 @@ impl Prepared {
         Self { request: Err(Refused { method, url, error }), params }
     }
 
-    /// Where it goes, for limits per host; `None` when nowhere.
+    /// Host and port, for limits per host; `None` without a valid address.
     pub(super) fn authority(&self) -> Option<Rc<str>> {
         self.request.as_ref().ok().map(|request| request.url.authority.clone())
     }
 }
 
-/// The arguments of a request function.
 pub(super) struct Arguments<'js> {
     pub(super) method: Rc<str>,
     pub(super) url: Value<'js>,
@@ -48,7 +46,6 @@ pub(super) struct Arguments<'js> {
     pub(super) params: Option<Value<'js>>,
 }
 
-/// Reads the arguments of a request function.
 pub(super) fn prepare<'js>(
     ctx: &Ctx<'js>,
     user: &User,
@@ -56,8 +53,8 @@ pub(super) fn prepare<'js>(
 ) -> Result<Prepared> {
     let method = arguments.method.clone();
     read(ctx, user, arguments).or_else(|wrong| match wrong {
-        Wrong::Threw(error) => Err(error),
-        Wrong::Parameter(text) => {
+        ArgumentError::Threw(error) => Err(error),
+        ArgumentError::Invalid(text) => {
             let error = RequestError::Parameter(text);
             Ok(Prepared::refused(method, String::new(), error, Params::default()))
         }
@@ -68,7 +65,7 @@ fn read<'js>(
     ctx: &Ctx<'js>,
     user: &User,
     arguments: Arguments<'js>,
-) -> std::result::Result<Prepared, Wrong> {
+) -> std::result::Result<Prepared, ArgumentError> {
     let Arguments { method, url, body, params } = arguments;
     let mut params = Params::read(ctx, params)?;
     let text = match tagged(&url) {
@@ -134,13 +131,13 @@ fn read<'js>(
     Ok(Prepared { request: Ok(request), params })
 }
 
-/// The address and the name of what `` http.url`…` `` gives.
+/// Address and name of the result of `` http.url`…` ``.
 fn tagged(url: &Value<'_>) -> Option<(String, String)> {
     let object = url.as_object()?;
     Some((object.get("url").ok()?, object.get("name").ok()?))
 }
 
-/// `` http.url`http://host/users/${id}` ``: an address whose name is the same for every `id`.
+/// `` http.url`http://host/users/${id}` ``: an address with the same name for every `id`.
 pub(super) fn url_template<'js>(
     ctx: Ctx<'js>,
     parts: Array<'js>,
@@ -163,11 +160,10 @@ pub(super) fn url_template<'js>(
     Ok(object)
 }
 
-/// An answer, or the lack of one, before it becomes an object of the script.
+/// A response or failure, before it becomes an object of the script.
 pub(super) struct Performed {
     received: Received,
-    error: Option<RequestError>,
-    /// It throws when it failed.
+    /// A failure is thrown.
     throw: bool,
 }
 
@@ -182,7 +178,7 @@ pub(super) async fn perform(user: &User, prepared: Prepared) -> Performed {
         group: user.group.get(),
     };
     let throw = params.throw.unwrap_or(user.run.settings().throw);
-    let (received, error) = match request {
+    let received = match request {
         Ok(request) => {
             let redirected = |exchange: &Exchange| {
                 user.add_request(exchange, &tagging);
@@ -209,12 +205,9 @@ pub(super) async fn perform(user: &User, prepared: Prepared) -> Performed {
             let binary = params.response_type == Some(ResponseType::Binary);
             Received::new(exchange, request, reference, binary)
         }
-        Err(refused) => {
-            let (received, error) = unsent(user, &tagging, refused);
-            (received, Some(error))
-        }
+        Err(refused) => unsent(user, &tagging, refused),
     };
-    Performed { received, error, throw }
+    Performed { received, throw }
 }
 
 async fn send(user: &User, request: &Request, redirected: impl FnMut(&Exchange)) -> Exchange {
@@ -227,8 +220,8 @@ async fn send(user: &User, request: &Request, redirected: impl FnMut(&Exchange))
     exchange
 }
 
-/// Sends a request, and if the server answers 401 with a challenge, once more with the answer to it. As in k6 that is so
-/// for every request, and the first one, with the basic authorisation of its address, is one that expects 401.
+/// Sends a request, and if the server answers 401 with a challenge, again with the answer to it. As in k6 this
+/// happens for every request, and the first one, with the basic authorisation of its address, expects 401.
 async fn send_authorised(
     user: &User,
     mut request: Request,
@@ -249,7 +242,7 @@ async fn send_authorised(
     (request, exchange, false)
 }
 
-/// What is expected of the first request.
+/// Expected statuses of the first request.
 fn of_digest(expected: &ExpectedStatuses) -> ExpectedStatuses {
     match expected {
         ExpectedStatuses::Unjudged => ExpectedStatuses::Unjudged,
@@ -269,58 +262,57 @@ fn answer_to_challenge(request: &Request, exchange: &Exchange, user_info: &str) 
         .find_map(|challenge| digest::authorization(&String::from_utf8_lossy(challenge), &asked))
 }
 
-/// What becomes of a request that cannot be sent. As in k6, an address with the wrong scheme or
-/// none is a failed request; one that cannot be parsed is no request at all.
-fn unsent(user: &User, tagging: &RequestTagging<'_>, refused: Refused) -> (Received, RequestError) {
+/// Handles a request that cannot be sent. As in k6, an address with the wrong scheme or none is a failed request; one
+/// that cannot be parsed is no request at all.
+fn unsent(user: &User, tagging: &RequestTagging<'_>, refused: Refused) -> Received {
     let Refused { method, url, error } = refused;
-    let reference = match &error {
-        RequestError::UnsupportedScheme(scheme) => {
-            let exchange = Exchange {
-                method: method.clone(),
-                url: Rc::new(Url::unusable(&url)),
-                timings: Timings::default(),
-                traffic: Traffic::default(),
-                end: Instant::now(),
-                outcome: Err(RequestError::UnsupportedScheme(scheme.clone())),
-                peer: None,
-            };
-            Some(user.add_request(&exchange, tagging))
-        }
-        _ => {
-            user.event_loop.recorder.borrow_mut().add_refusal(&error.to_string());
-            None
-        }
+    let (text, code) = (error.to_string(), error.code());
+    let reference = if let RequestError::UnsupportedScheme(_) = error {
+        let exchange = Exchange {
+            method: method.clone(),
+            url: Rc::new(Url::unusable(&url)),
+            timings: Timings::default(),
+            traffic: Traffic::default(),
+            end: Instant::now(),
+            outcome: Err(error),
+            peer: None,
+        };
+        Some(user.add_request(&exchange, tagging))
+    } else {
+        user.event_loop.recorder.borrow_mut().add_refusal(&text);
+        None
     };
-    (Received::refused(method, url, &error, reference), error)
+    Received::refused(method, url, text, code, reference)
 }
 
-/// Makes the response object; a failed request is logged, and thrown if the script wants that.
+/// Makes the response object. A failed request is logged, or thrown if the script asks for that.
 pub(super) fn finish<'js>(
     ctx: &Ctx<'js>,
     user: &User,
     performed: Performed,
 ) -> Result<Class<'js, Response>> {
-    let Performed { received, error, throw } = performed;
-    if let Some(error) = error {
-        let text = match received.url.is_empty() {
-            true => error.to_string(),
-            false => format!("{} \"{}\": {error}", titled(&received.method), received.url),
+    let Performed { received, throw } = performed;
+    let Received { method, url, error, .. } = &received;
+    if !error.is_empty() {
+        let text = match url.is_empty() {
+            true => error.clone(),
+            false => format!("{} \"{url}\": {error}", titled(method)),
         };
         if throw {
             return Err(Exception::throw_message(ctx, &text));
         }
         user.run.log.write_limited(Level::Warning, "Request Failed", &[("error", &text)]);
     }
-    Class::instance(ctx.clone(), Response::new(received))
+    Class::instance(ctx.clone(), Response(received))
 }
 
-/// `GET` as `Get`, the way these messages have it in k6.
+/// `Get` for `GET`, as in k6's messages.
 fn titled(method: &str) -> String {
     let (first, rest) = method.split_at(method.chars().next().map_or(0, char::len_utf8));
     format!("{first}{}", rest.to_ascii_lowercase())
 }
 
-/// Warns that an answer is still a redirection, unless the script has set a limit of its own.
+/// Warns that a response is still a redirection, unless the script has set a limit of its own.
 fn warn_of_redirect(user: &User, request: &Request, exchange: &Exchange) {
     let Ok(answer) = &exchange.outcome else { return };
     let stopped = matches!(answer.head.status, 301..=303 | 307 | 308)

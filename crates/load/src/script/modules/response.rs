@@ -1,14 +1,12 @@
-//! The response object of `k6/http`.
-//!
-//! Its properties are computed when a script first reads them: most scripts look at the status
-//! and nothing else, and making a string of every body would cost more than the request itself.
-//! What was computed becomes an ordinary property of the object.
+//! The response object of `k6/http`. Properties are computed when a script first reads them, and then become ordinary
+//! properties of the object: most scripts read the status only, and making a string of every body would cost more
+//! than the request itself.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use rquickjs::class::{JsClass, Readable, Trace};
-use rquickjs::function::{Constructor, Opt, This};
+use rquickjs::class::Trace;
+use rquickjs::function::{Opt, This};
 use rquickjs::object::{Accessor, Property};
 use rquickjs::{
     ArrayBuffer, Class, Coerced, Ctx, Exception, IntoJs, JsLifetime, Object, Result, Value,
@@ -17,94 +15,72 @@ use rquickjs::{
 use super::cookie_jar::push;
 use super::{define, html, json_path};
 use crate::http::cookies::{SetCookie, read_cookie_header};
-use crate::http::{
-    ErrorCode, Exchange, Head, Ocsp, Peer, Request, RequestError, Timings, TlsInfo, canonical,
-};
+use crate::http::{ErrorCode, Exchange, Head, Ocsp, Peer, Request, Timings, TlsInfo, canonical};
 use crate::script::raw;
 use crate::script::requests::RequestRef;
 use crate::script::user::User;
 
-/// `expires` of a cookie that has none: what k6 makes of Go's zero time.
+/// `expires` of a cookie without a date: k6's conversion of Go's zero time.
 const NEVER: f64 = -6_795_364_578_871.0;
 
-/// What is known of a finished request.
+#[derive(Default)]
 pub(super) struct Received {
     pub(super) method: Rc<str>,
     pub(super) url: String,
     head: Option<Head>,
-    /// `None` when there is none: failed, or not wanted.
+    /// `None` if the request failed or the body is not wanted.
     body: Option<Vec<u8>>,
     binary: bool,
     timings: Timings,
     peer: Option<Peer>,
-    error: String,
+    /// Empty unless the request failed.
+    pub(super) error: String,
     error_code: u16,
     request: Option<Request>,
     reference: Option<RequestRef>,
 }
 
 impl Received {
-    /// From an exchange; also gives back its error, if it failed.
     pub(super) fn new(
         exchange: Exchange,
         request: Request,
         reference: RequestRef,
         binary: bool,
-    ) -> (Self, Option<RequestError>) {
-        let mut received = Self {
+    ) -> Self {
+        let (head, body, error, code) = match exchange.outcome {
+            Ok(answer) => {
+                let status = answer.head.status;
+                // Responses with these statuses have no body, not even an empty one.
+                let has_body = !request.discard_body && !matches!(status, 204 | 304);
+                let body = has_body.then_some(answer.body);
+                (Some(answer.head), body, String::new(), ErrorCode::of_status(status))
+            }
+            Err(error) => (None, None, error.to_string(), Some(error.code())),
+        };
+        Self {
+            method: exchange.method,
+            url: exchange.url.full().to_string(),
+            head,
+            body,
             binary,
             timings: exchange.timings,
             peer: exchange.peer,
-            ..Self::empty(exchange.method, exchange.url.full().to_string(), Some(reference))
-        };
-        let error = match exchange.outcome {
-            Ok(answer) => {
-                received.error_code =
-                    ErrorCode::of_status(answer.head.status).map_or(0, |code| code.0);
-                // By their status, these have none, not even an empty one.
-                let bodiless = matches!(answer.head.status, 204 | 304);
-                received.head = Some(answer.head);
-                received.body = (!request.discard_body && !bodiless).then_some(answer.body);
-                None
-            }
-            Err(error) => {
-                received.error = error.to_string();
-                received.error_code = error.code().0;
-                Some(error)
-            }
-        };
-        received.request = Some(request);
-        (received, error)
+            error,
+            error_code: code.map_or(0, |code| code.0),
+            request: Some(request),
+            reference: Some(reference),
+        }
     }
 
-    /// Of a request that could not even be tried; `reference` when it counts as a failed one.
+    /// From a request that could not be sent; with a `reference` it counts as failed.
     pub(super) fn refused(
         method: Rc<str>,
         url: String,
-        error: &RequestError,
+        error: String,
+        code: ErrorCode,
         reference: Option<RequestRef>,
     ) -> Self {
-        Self {
-            error: error.to_string(),
-            error_code: error.code().0,
-            ..Self::empty(method, url, reference)
-        }
-    }
-
-    fn empty(method: Rc<str>, url: String, reference: Option<RequestRef>) -> Self {
-        Self {
-            method,
-            url,
-            head: None,
-            body: None,
-            binary: false,
-            timings: Timings::default(),
-            peer: None,
-            error: String::new(),
-            error_code: 0,
-            request: None,
-            reference,
-        }
+        Self { method, url, error, error_code: code.0, reference, ..Self::default() }
     }
 
     fn status(&self) -> u16 {
@@ -140,7 +116,7 @@ impl Received {
         }
     }
 
-    /// What the response sets, by name.
+    /// The cookies set by the response, by name.
     fn cookies<'js>(&self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
         let cookies = Object::new(ctx.clone())?;
         let set = self.head.iter().flat_map(|head| head.values("set-cookie"));
@@ -177,7 +153,7 @@ impl Received {
         Ok(object.into_value())
     }
 
-    /// The request as it was asked for, also after redirects.
+    /// The request of the script, also after redirects.
     fn request<'js>(&self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
         let object = Object::new(ctx.clone())?;
         let asked = self.request.as_ref();
@@ -207,38 +183,64 @@ impl Received {
             let entry = Object::new(ctx.clone())?;
             entry.set("name", name)?;
             entry.set("value", value)?;
-            // In k6, too, whatever was asked for.
+            // As in k6, whatever the script asked for.
             entry.set("replace", false)?;
             push(ctx, &cookies, name, entry)?;
         }
         object.set("cookies", cookies)?;
         Ok(object.into_value())
     }
+
+    /// As in k6, `None` for a failed request.
+    fn tls(&self) -> Option<TlsInfo> {
+        self.peer.filter(|_| self.head.is_some()).and_then(|peer| peer.tls)
+    }
 }
 
 /// [`Received`] as a script class.
 #[derive(JsLifetime, Trace)]
-pub(super) struct Response {
-    #[qjs(skip_trace)]
-    received: Rc<Received>,
-}
+pub(super) struct Response(#[qjs(skip_trace)] pub(super) Received);
 
 impl Response {
-    pub(super) fn new(received: Received) -> Self {
-        Self { received: Rc::new(received) }
-    }
-
-    /// Which request of the iteration this answers.
     pub(super) fn request(&self) -> Option<RequestRef> {
-        self.received.reference
+        self.0.reference
     }
 }
 
-/// A getter of `name` that computes the property once and then stores it.
-fn lazy<'js>(prototype: &Object<'js>, name: &'static str) -> Result<()> {
+type Compute = for<'js> fn(&Received, &Ctx<'js>) -> Result<Value<'js>>;
+
+/// Properties that are computed when read, in k6's order.
+const PROPERTIES: &[(&str, Compute)] = &[
+    ("url", |received, ctx| received.url.as_str().into_js(ctx)),
+    ("status", |received, ctx| received.status().into_js(ctx)),
+    ("status_text", |received, ctx| received.status_text().into_js(ctx)),
+    ("proto", |received, ctx| {
+        received.head.as_ref().map_or("", |head| head.version.name()).into_js(ctx)
+    }),
+    ("headers", |received, ctx| received.headers().into_js(ctx)),
+    ("body", Received::body),
+    ("timings", Received::timings),
+    ("error", |received, ctx| received.error.as_str().into_js(ctx)),
+    ("error_code", |received, ctx| received.error_code.into_js(ctx)),
+    ("request", Received::request),
+    ("cookies", Received::cookies),
+    ("remote_ip", |received, ctx| {
+        received.peer.map(|peer| peer.address.ip().to_string()).unwrap_or_default().into_js(ctx)
+    }),
+    ("remote_port", |received, ctx| {
+        received.peer.map_or(0, |peer| peer.address.port()).into_js(ctx)
+    }),
+    ("tls_version", |received, ctx| received.tls().map_or("", |tls| tls.version).into_js(ctx)),
+    ("tls_cipher_suite", |received, ctx| {
+        received.tls().map_or("", |tls| tls.cipher_suite).into_js(ctx)
+    }),
+    ("ocsp", |received, ctx| ocsp(received.tls().map_or(Ocsp::NONE, |tls| tls.ocsp), ctx)),
+];
+
+/// Defines a property that is computed and stored when first read.
+fn lazy<'js>(prototype: &Object<'js>, name: &'static str, compute: Compute) -> Result<()> {
     let get = move |ctx: Ctx<'js>, this: This<Class<'js, Response>>| -> Result<Value<'js>> {
-        let received = this.0.borrow().received.clone();
-        let value = compute(name, &received, &ctx)?;
+        let value = compute(&this.0.borrow().0, &ctx)?;
         store(&this.0, name, value.clone())?;
         Ok(value)
     };
@@ -249,17 +251,6 @@ fn lazy<'js>(prototype: &Object<'js>, name: &'static str) -> Result<()> {
 
 fn store<'js>(object: &Object<'js>, name: &str, value: Value<'js>) -> Result<()> {
     object.prop(name, Property::from(value).writable().enumerable().configurable())
-}
-
-/// Properties that are computed when read, in the order k6 lists them.
-const PROPERTIES: &[&str] = &[
-    "url", "status", "status_text", "proto", "headers", "body", "timings", "error", "error_code",
-    "request", "cookies", "remote_ip", "remote_port", "tls_version", "tls_cipher_suite", "ocsp",
-];
-
-/// As in k6, nothing where there is no response.
-fn tls(received: &Received) -> Option<TlsInfo> {
-    received.peer.filter(|_| received.head.is_some()).and_then(|peer| peer.tls)
 }
 
 fn ocsp<'js>(ocsp: Ocsp, ctx: &Ctx<'js>) -> Result<Value<'js>> {
@@ -277,64 +268,28 @@ fn ocsp<'js>(ocsp: Ocsp, ctx: &Ctx<'js>) -> Result<Value<'js>> {
     Ok(object.into_value())
 }
 
-fn compute<'js>(name: &str, received: &Received, ctx: &Ctx<'js>) -> Result<Value<'js>> {
-    match name {
-        "url" => received.url.as_str().into_js(ctx),
-        "status" => received.status().into_js(ctx),
-        "status_text" => received.status_text().into_js(ctx),
-        "proto" => received.head.as_ref().map_or("", |head| head.version.name()).into_js(ctx),
-        "headers" => received.headers().into_js(ctx),
-        "body" => received.body(ctx),
-        "timings" => received.timings(ctx),
-        "error" => received.error.as_str().into_js(ctx),
-        "error_code" => received.error_code.into_js(ctx),
-        "request" => received.request(ctx),
-        "cookies" => received.cookies(ctx),
-        "remote_ip" => received
-            .peer
-            .map_or_else(String::new, |peer| peer.address.ip().to_string())
-            .into_js(ctx),
-        "remote_port" => received.peer.map_or(0, |peer| peer.address.port()).into_js(ctx),
-        "tls_version" => tls(received).map_or("", |tls| tls.version).into_js(ctx),
-        "tls_cipher_suite" => tls(received).map_or("", |tls| tls.cipher_suite).into_js(ctx),
-        "ocsp" => ocsp(tls(received).map_or(Ocsp::NONE, |tls| tls.ocsp), ctx),
-        _ => Ok(Value::new_undefined(ctx.clone())),
+script_class!(Response, "Response", |prototype| {
+    for (name, compute) in PROPERTIES {
+        lazy(prototype, name, *compute)?;
     }
-}
+    html::define_on_responses(prototype)?;
+    define(prototype, "json", json)?;
+    define(prototype, "toJSON", to_json)
+});
 
-impl<'js> JsClass<'js> for Response {
-    const NAME: &'static str = "Response";
-    type Mutable = Readable;
-
-    fn prototype(ctx: &Ctx<'js>) -> Result<Option<Object<'js>>> {
-        let prototype = Object::new(ctx.clone())?;
-        for name in PROPERTIES {
-            lazy(&prototype, name)?;
-        }
-        html::define_on_responses(&prototype)?;
-        define(&prototype, "json", json)?;
-        define(&prototype, "toJSON", to_json)?;
-        Ok(Some(prototype))
-    }
-
-    fn constructor(_ctx: &Ctx<'js>) -> Result<Option<Constructor<'js>>> {
-        Ok(None)
-    }
-}
-
-/// `json(path?)`: the parsed body, or the part of it a path leads to.
+/// `json(path?)`: the parsed body, or the part at a path.
 fn json<'js>(
     ctx: Ctx<'js>,
     this: This<Class<'js, Response>>,
     path: Opt<Value<'js>>,
 ) -> Result<Value<'js>> {
-    let received = this.0.borrow().received.clone();
-    let Some(body) = received.body.as_ref() else {
+    let response = this.0.borrow();
+    let Some(body) = response.0.body.as_ref() else {
         let message = "the body is null so we can't transform it to JSON - this likely was because \
                        of a request error getting the response";
         return Err(Exception::throw_message(&ctx, message));
     };
-    // As in k6 `undefined` and `null` are the path without a character, and numbers are names.
+    // As in k6, `undefined` and `null` are the empty path, and numbers are names.
     let path = path.0.filter(|path| !path.is_object()).map(|path| {
         let is_nullish = path.is_undefined() || path.is_null();
         if is_nullish {
@@ -352,7 +307,7 @@ fn json<'js>(
             return Err(User::of(&ctx).refuse_feature(&ctx, &feature));
         }
     };
-    // Without this, a NUL byte in the body would be an error of the binding, not of the document.
+    // A NUL byte in the body would otherwise be an error of the binding, not of the document.
     let text = raw::lossy(body).replace('\0', "\u{fffd}");
     let document = match ctx.json_parse(text.as_str()) {
         Ok(document) if steps.is_empty() => document,
@@ -360,7 +315,7 @@ fn json<'js>(
             Some(text) => ctx.json_parse(text)?,
             None => document,
         },
-        // As in k6: what is no JSON has no parts.
+        // As in k6, a body that is no JSON has no parts.
         Err(_) if !steps.is_empty() => {
             ctx.catch();
             return Ok(Value::new_undefined(ctx));
@@ -370,7 +325,7 @@ fn json<'js>(
     json_path::select(&ctx, document, &steps)
 }
 
-/// Adds that it was the body that could not be parsed.
+/// Adds that the error is about the body.
 fn not_json(ctx: &Ctx<'_>, error: rquickjs::Error) -> rquickjs::Error {
     match rquickjs::CaughtError::from_error(ctx, error) {
         rquickjs::CaughtError::Exception(exception) => {
@@ -383,10 +338,10 @@ fn not_json(ctx: &Ctx<'_>, error: rquickjs::Error) -> rquickjs::Error {
     }
 }
 
-/// What `JSON.stringify(response)` shows: all properties, as k6's plain object has them.
+/// For `JSON.stringify(response)`: all properties, as in k6's plain object.
 fn to_json<'js>(ctx: Ctx<'js>, this: This<Class<'js, Response>>) -> Result<Object<'js>> {
     let object = Object::new(ctx)?;
-    for name in PROPERTIES {
+    for (name, _) in PROPERTIES {
         object.set(*name, this.0.get::<_, Value<'js>>(*name)?)?;
     }
     Ok(object)

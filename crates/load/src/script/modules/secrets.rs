@@ -2,23 +2,19 @@
 
 use rquickjs::{Coerced, Ctx, Exception, Object, Promise, Result};
 
-use super::{BuiltIn, define};
+use super::define;
 use crate::script::user::User;
 use crate::secrets::DEFAULT;
 
-pub(super) struct Secrets;
+pub(super) const MEMBERS: &str = "";
 
-impl BuiltIn for Secrets {
-    const MEMBERS: &'static str = "";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let object = source(ctx.clone(), Coerced(DEFAULT.to_owned()))?;
-        define(&object, "source", source)?;
-        Ok(object)
-    }
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let object = source(ctx.clone(), Coerced(DEFAULT.to_owned()))?;
+    define(&object, "source", source)?;
+    Ok(object)
 }
 
-/// `source(name)`: an object whose `get(name)` gives a promise of a value.
+/// `source(name)`: an object whose `get(name)` returns a promise of a value.
 fn source<'js>(ctx: Ctx<'js>, source: Coerced<String>) -> Result<Object<'js>> {
     let object = Object::new(ctx.clone())?;
     let get = move |ctx: Ctx<'js>, name: Coerced<String>| get(&ctx, &source.0, &name.0);
@@ -35,7 +31,7 @@ fn get<'js>(ctx: &Ctx<'js>, source: &str, name: &str) -> Result<Promise<'js>> {
             resolve.call::<_, ()>((value,))?;
         }
         Err(problem) => {
-            let exception = Exception::from_message(ctx.clone(), &problem.to_string())?;
+            let exception = Exception::from_message(ctx.clone(), &problem)?;
             reject.call::<_, ()>((exception,))?;
         }
     }

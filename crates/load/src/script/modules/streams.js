@@ -1,4 +1,4 @@
-// k6/experimental/streams: what k6 has of the Streams Standard (https://streams.spec.whatwg.org), with its messages.
+// k6/experimental/streams: k6's part of the Streams Standard (https://streams.spec.whatwg.org), with its messages.
 
 const notSupported = (what) => new Error(`NotSupportedError:${what} is not supported yet`);
 const isObject = (value) =>
@@ -6,7 +6,7 @@ const isObject = (value) =>
 const deferred = () => {
   const made = {};
   made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }));
-  // Nobody has to look at it: a rejection is no error of the script.
+  // It need not be handled: a rejection is no error of the script.
   made.promise.catch(() => {});
   return made;
 };
@@ -30,7 +30,7 @@ export class CountQueuingStrategy {
   }
 }
 
-/** What a source fills the queue through. */
+/** Used by a source to fill the queue. */
 class ReadableStreamDefaultController {
   #state;
   constructor(state) { this.#state = state; }
@@ -137,7 +137,7 @@ class State {
     this.reader.closed.reject(reason);
   }
 
-  /** The callbacks of the source are not needed any more. */
+  /** Drops the callbacks of the source. */
   forget() {
     this.pull = this.cancel = () => undefined;
     this.sizeOf = () => 1;

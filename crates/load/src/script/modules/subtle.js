@@ -8,7 +8,7 @@
   const PKCS1 = 'RSASSA-PKCS1-v1_5';
   const RSA = [PKCS1, 'RSA-PSS', 'RSA-OAEP'];
   const KEYS = [...AES, 'HMAC', ...CURVES, ...RSA];
-  // What each operation knows, which is not always what it can do.
+  // Algorithms known to each operation, which does not support all of them.
   const KNOWN = {
     digest: HASHES,
     generateKey: [...KEYS, ...HASHES],
@@ -68,7 +68,7 @@
     }
   }
 
-  // Runs an operation; what it cannot do becomes an error of this name.
+  // Runs an operation; a failure becomes an error of this name.
   const attempt = async (error, message, operation, options) => {
     try {
       return await run(operation, options);
@@ -84,7 +84,7 @@
     if (!(buffer instanceof ArrayBuffer)) throw problem('OperationError', 'data is neither an ArrayBuffer, nor a TypedArray nor DataView');
     return buffer;
   };
-  // The bytes of a parameter that need not be there.
+  // The bytes of an optional parameter.
   const parameter = (value) => {
     if (isNothing(value)) return new ArrayBuffer(0);
     if (ArrayBuffer.isView(value)) return value.buffer.slice(value.byteOffset, value.byteOffset + value.byteLength);
@@ -120,7 +120,7 @@
     for (const usage of usages) if (!allowed.includes(usage)) throw problem('SyntaxError', named ? `invalid key usage: ${usage}` : 'invalid key usage');
   };
 
-  // A key and an algorithm that go together, for `operation`.
+  // Checks that a key and an algorithm match, for `operation`.
   const matching = (key, name, operation, prefix = '') => {
     if (!(key instanceof CryptoKey)) throw problem('InvalidAccessError', `${prefix}key argument does hold not a valid CryptoKey object`);
     if (key.algorithm.name !== name) throw problem('InvalidAccessError', `${prefix}algorithm name does not match key algorithm name`);
@@ -168,7 +168,7 @@
     return name === 'RSA-OAEP' ? rsaOaep(operation, params, key, bytes) : aes(operation, name, params, key, bytes);
   }
 
-  // What a signature is made with; `type` is that of the key for it.
+  // Arguments of a signature; `type` is that of its key.
   async function signing(operation, algorithm, key, data, signature) {
     const [type, verb] = operation === 'sign' ? ['private', 'sign'] : ['public', 'verify'];
     const name = normalize(algorithm, operation);
@@ -244,7 +244,7 @@
     if (usages.length === 0) throw problem('SyntaxError', 'key usages cannot be empty');
     const isOaep = name === 'RSA-OAEP';
     onlyUsages(usages, isOaep ? ['encrypt', 'decrypt', 'wrapKey', 'unwrapKey'] : ['sign', 'verify']);
-    // As in k6, which makes a key for this exponent and finds that it does not go with another.
+    // As in k6, which makes keys with the exponent 65537 and rejects any other.
     if (exponent !== 65537) throw problem('OperationError', 'could not validate RSA key pair, check public exponent');
     const modulusLength = Math.trunc(params.modulusLength);
     const made = await attempt('OperationError', 'could not generate RSA key pair', 'generateRsa', { number: modulusLength });
@@ -375,7 +375,7 @@
     return format === 'raw' ? (await attempt('OperationError', undefined, 'rawOfCurve', { key: key[MATERIAL] }))[0] : key[MATERIAL].slice(0);
   }
 
-  // Bytes of PBKDF2, for what needs this usage of the password.
+  // Bytes of PBKDF2; the password must have this usage.
   async function stretch(params, key, usage, bits) {
     const hash = hashOf(params, 'deriveBits');
     if (isNothing(params.iterations)) throw problem('TypeError', 'field iterations is null or undefined');

@@ -1,4 +1,4 @@
-// `TextEncoder` and `TextDecoder`, as in browsers; UTF-8 only. What they need of the engine comes as `native`.
+// `TextEncoder` and `TextDecoder`, as in browsers; UTF-8 only. `native` has the functions of the engine.
 (native) => {
   'use strict';
   const bytesOf = (input) => ArrayBuffer.isView(input)

@@ -1,18 +1,17 @@
-//! The globals `TextEncoder` and `TextDecoder`, made when a script first looks at them.
+//! The globals `TextEncoder` and `TextDecoder`, made when a script first reads them.
 
 use rquickjs::convert::List;
 use rquickjs::object::{Accessor, Property};
-use rquickjs::{ArrayBuffer, Ctx, Function, Object, Result, Value};
+use rquickjs::{ArrayBuffer, Ctx, Object, Result, Value};
 
 use super::bytes::buffer_bytes;
-use super::define;
-use crate::script::{compiled, raw};
+use super::{define, library};
+use crate::script::raw;
 
 const LIBRARY: &str = include_str!("text_coding.js");
 
 const NAMES: [&str; 2] = ["TextEncoder", "TextDecoder"];
 
-/// Defines the globals.
 pub(super) fn install<'js>(ctx: &Ctx<'js>) -> Result<()> {
     for name in NAMES {
         let get = move |ctx: Ctx<'js>| -> Result<Value<'js>> {
@@ -30,11 +29,10 @@ fn set_global<'js>(ctx: &Ctx<'js>, name: &str, value: Value<'js>) -> Result<()> 
 }
 
 fn make(ctx: &Ctx<'_>) -> Result<()> {
-    let native = Object::new(ctx.clone())?;
-    define(&native, "encode", encode)?;
-    define(&native, "decode", decode)?;
-    let factory: Function<'_> = compiled::library(ctx, "text_coding.js", LIBRARY)?;
-    let made: Object<'_> = factory.call((native,))?;
+    let made: Object<'_> = library(ctx, "text_coding.js", LIBRARY, |native| {
+        define(native, "encode", encode)?;
+        define(native, "decode", decode)
+    })?;
     for name in NAMES {
         set_global(ctx, name, made.get(name)?)?;
     }
@@ -45,8 +43,8 @@ fn encode(ctx: Ctx<'_>, text: String) -> Result<ArrayBuffer<'_>> {
     ArrayBuffer::new_copy(ctx, text.as_bytes())
 }
 
-/// The text, how many of the bytes are in it, and whether all of those were UTF-8. With `stream`, the beginning of a
-/// character at the end is left for the next call.
+/// The text, the number of bytes in it, and whether those were valid UTF-8. With `stream`, an incomplete character at
+/// the end is left for the next call.
 fn decode<'js>(
     ctx: Ctx<'js>,
     buffer: Object<'js>,
@@ -58,7 +56,7 @@ fn decode<'js>(
     Ok(List((raw::text(&ctx, used)?, used.len() as f64, std::str::from_utf8(used).is_ok())))
 }
 
-/// Length of a character's beginning at the end of the bytes.
+/// Length of an incomplete character at the end of the bytes.
 fn incomplete(bytes: &[u8]) -> usize {
     let tail = bytes.len().saturating_sub(3);
     (tail..bytes.len())

@@ -5,19 +5,15 @@ use std::time::Duration;
 use rquickjs::function::{Opt, Rest};
 use rquickjs::{Coerced, Ctx, Exception, Object, Result, Value};
 
-use super::{BuiltIn, define};
+use super::define;
 use crate::script::user::User;
 
-pub(super) struct Timers;
+pub(super) const MEMBERS: &str = "clearInterval clearTimeout setInterval setTimeout";
 
-impl BuiltIn for Timers {
-    const MEMBERS: &'static str = "clearInterval clearTimeout setInterval setTimeout";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let object = Object::new(ctx.clone())?;
-        install(&object)?;
-        Ok(object)
-    }
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    install(&object)?;
+    Ok(object)
 }
 
 pub(super) fn install<'js>(object: &Object<'js>) -> Result<()> {
@@ -25,8 +21,18 @@ pub(super) fn install<'js>(object: &Object<'js>) -> Result<()> {
         let call = move |ctx: Ctx<'js>,
                          function: Value<'js>,
                          delay: Opt<Coerced<f64>>,
-                         arguments: Rest<Value<'js>>| {
-            start(&ctx, name, function, delay.0.map_or(0.0, |ms| ms.0), arguments.0, repeat)
+                         arguments: Rest<Value<'js>>|
+              -> Result<u32> {
+            let Some(function) = function.into_function() else {
+                let message = format!("{name}'s callback isn't a callable function");
+                return Err(Exception::throw_type(&ctx, &message));
+            };
+            // NaN and negative numbers do not wait. The loop's timers count in milliseconds: a shorter period would
+            // only spin.
+            let least = if repeat { 1.0 } else { 0.0 };
+            let milliseconds = delay.0.map_or(0.0, |delay| delay.0).max(least);
+            let delay = Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or(Duration::MAX);
+            User::of(&ctx).tasks.start_timer(&ctx, function, arguments.0, delay, repeat)
         };
         define(object, name, call)?;
     }
@@ -37,23 +43,4 @@ pub(super) fn install<'js>(object: &Object<'js>) -> Result<()> {
         })?;
     }
     Ok(())
-}
-
-fn start<'js>(
-    ctx: &Ctx<'js>,
-    name: &str,
-    function: Value<'js>,
-    milliseconds: f64,
-    arguments: Vec<Value<'js>>,
-    repeat: bool,
-) -> Result<u32> {
-    let Some(function) = function.into_function() else {
-        let message = format!("{name}'s callback isn't a callable function");
-        return Err(Exception::throw_type(ctx, &message));
-    };
-    // Not a number and negative numbers do not wait. The timers of the loop count in
-    // milliseconds: a shorter period would only spin.
-    let least = if repeat { 1.0 } else { 0.0 };
-    let delay = Duration::try_from_secs_f64(milliseconds.max(least) / 1e3).unwrap_or(Duration::MAX);
-    User::of(ctx).tasks.start_timer(ctx, function, arguments, delay, repeat)
 }

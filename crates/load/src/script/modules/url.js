@@ -1,6 +1,6 @@
 // URL and URLSearchParams (https://url.spec.whatwg.org), which the library `url` of jslib.k6.io has.
 (parse, part, change, pairs, serialized) => {
-  /** Told by a URL what it is, and telling it. */
+  /** The URL that each URLSearchParams belongs to, if any. */
   const linked = new WeakMap();
 
   const need = (given, count) => {
@@ -25,7 +25,7 @@
       const url = linked.get(this);
       if (url) url.search = this.toString();
     }
-    /** What the address has become. */
+    /** Replaces the parameters after a change of the address. */
     static reload(params, query) { params.#pairs = pairs(query.replace(/^\?/, '')); }
     get size() { return this.#pairs.length; }
     append(name, value) {

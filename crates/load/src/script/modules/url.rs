@@ -1,33 +1,28 @@
-//! The library `url` of jslib.k6.io: addresses as in browsers, by the `url` crate.
+//! The library `url` of jslib.k6.io: addresses as in browsers, by the crate `url`.
 
 use rquickjs::convert::List;
 use rquickjs::function::Opt;
 use rquickjs::{Ctx, Function, Object, Result};
 use url::{Url, form_urlencoded, quirks};
 
-use super::BuiltIn;
 use crate::script::compiled;
 
 const LIBRARY: &str = include_str!("url.js");
 
-pub(super) struct Urls;
+pub(super) const MEMBERS: &str = "URL URLSearchParams";
 
-impl BuiltIn for Urls {
-    const MEMBERS: &'static str = "URL URLSearchParams";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let make: Function<'js> = compiled::library(ctx, "url.js", LIBRARY)?;
-        make.call((
-            Function::new(ctx.clone(), parse)?,
-            Function::new(ctx.clone(), part)?,
-            Function::new(ctx.clone(), change)?,
-            Function::new(ctx.clone(), pairs)?,
-            Function::new(ctx.clone(), serialized)?,
-        ))
-    }
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let make: Function<'js> = compiled::library(ctx, "url.js", LIBRARY)?;
+    make.call((
+        Function::new(ctx.clone(), parse)?,
+        Function::new(ctx.clone(), part)?,
+        Function::new(ctx.clone(), change)?,
+        Function::new(ctx.clone(), pairs)?,
+        Function::new(ctx.clone(), serialized)?,
+    ))
 }
 
-/// An absolute address as it is written; `None` for what is none.
+/// An absolute address in its normal form; `None` if it is invalid.
 fn parse(address: String, base: Opt<Option<String>>) -> Option<String> {
     let base = match base.0.flatten() {
         Some(base) => Some(Url::parse(&base).ok()?),
@@ -37,7 +32,7 @@ fn parse(address: String, base: Opt<Option<String>>) -> Option<String> {
     Some(url.into())
 }
 
-/// A part of an address, by the name it has in JavaScript.
+/// A part of an address, by its name in JavaScript.
 fn part(address: String, name: String) -> String {
     let Ok(url) = Url::parse(&address) else { return String::new() };
     let part = match name.as_str() {
@@ -55,7 +50,7 @@ fn part(address: String, name: String) -> String {
     part.to_owned()
 }
 
-/// The address with another part; as it was when the part cannot be so.
+/// The address with another part, unchanged if the value is invalid.
 fn change(address: String, name: String, value: String) -> String {
     let Ok(mut url) = Url::parse(&address) else { return address };
     let mut changed = Ok(());

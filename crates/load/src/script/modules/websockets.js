@@ -58,7 +58,7 @@
   delete Blob.isBlob;
   delete Blob.bufferOf;
 
-  // The address of the first argument; throws when it is none.
+  // The address of the first argument; throws if it is invalid.
   function addressOf(value) {
     if (isNullish(value)) throw new Error('WebSocket requires a url');
     const text = String(value).trim();

@@ -1,53 +1,49 @@
-//! `k6/websockets`: sockets beside everything else an iteration does. The classes are JavaScript; a task of the event loop
-//! reads and writes for each socket, and the iteration goes on until all of them are closed.
+//! `k6/websockets`: sockets beside everything else an iteration does. The classes are JavaScript; a task of the event
+//! loop reads and writes for each socket, and the iteration goes on until all of them are closed.
 
 use std::future::poll_fn;
+use std::iter;
 use std::rc::Rc;
 
 use rquickjs::{ArrayBuffer, Class, Ctx, Exception, Function, IntoJs, Object, Result, Value};
 
 use super::bytes::bytes_of;
 use super::ws_params::{Handle, WsParams, check};
-use super::{BuiltIn, define};
+use super::{define, library};
 use crate::http::Head;
-use crate::script::sockets::{Found, ReadyState, Socket};
+use crate::metrics::Builtin;
+use crate::script::raw;
+use crate::script::sockets::{ReadyState, Socket, SocketEvent};
 use crate::script::tasks::{Feed, Tasks};
 use crate::script::user::User;
-use crate::script::{compiled, raw};
 use crate::websocket::{Dial, End, Incoming, Opcode};
 
-/// Makes the classes of the functions below.
 const LIBRARY: &str = include_str!("websockets.js");
 
-pub(super) struct WebSockets;
+pub(super) const MEMBERS: &str = "Blob WebSocket";
 
-impl BuiltIn for WebSockets {
-    const MEMBERS: &'static str = "Blob WebSocket";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let native = Object::new(ctx.clone())?;
-        define(&native, "check", check)?;
-        define(&native, "open", open)?;
-        define(&native, "state", |handle: Class<'js, Handle>| {
-            Handle::socket(&handle).state() as u8
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    library(ctx, "websockets.js", LIBRARY, |native| {
+        define(native, "check", check)?;
+        define(native, "open", open)?;
+        define(native, "state", |handle: Class<'js, Handle>| {
+            Handle::socket(&handle).state.get() as u8
         })?;
-        define(&native, "unsent", |handle: Class<'js, Handle>| {
+        define(native, "unsent", |handle: Class<'js, Handle>| {
             Handle::socket(&handle).unsent() as f64
         })?;
-        define(&native, "send", send)?;
-        define(&native, "ping", ping)?;
-        define(&native, "close", close)?;
-        define(&native, "drop", drop_connection)?;
-        define(&native, "warn", warn)?;
-        define(&native, "refuse", refuse)?;
-        define(&native, "encode", encode)?;
-        define(&native, "decode", decode)?;
-        let library: Function<'js> = compiled::library(ctx, "websockets.js", LIBRARY)?;
-        library.call((native,))
-    }
+        define(native, "send", send)?;
+        define(native, "ping", ping)?;
+        define(native, "close", close)?;
+        define(native, "drop", drop_connection)?;
+        define(native, "warn", warn)?;
+        define(native, "refuse", refuse)?;
+        define(native, "encode", encode)?;
+        define(native, "decode", decode)
+    })
 }
 
-/// Begins to connect; `deliver` is called with every event.
+/// Starts to connect; `deliver` is called with every event.
 fn open<'js>(
     ctx: Ctx<'js>,
     url: String,
@@ -58,60 +54,59 @@ fn open<'js>(
     let user = User::of(&ctx);
     let params = WsParams::read(&ctx, &user, Some(params), true)?;
     let WsParams { headers, tags, jar, deflates } = params;
-    // As in k6 the name is the address, and a name of the script's own is the address, too.
+    // As in k6, the name is the address, and a name set by the script replaces both.
     let own = tags.iter().rev().find(|(key, _)| key == "name").map(|(_, name)| name.clone());
     let name = own.as_deref().unwrap_or(&url);
     let socket = Socket::new(&user, &[("url", name), ("name", name)], &tags);
     let dial = Box::new(Dial { url, headers, protocols, deflates, jar });
-    let (feeder, reader) = (user.clone(), socket.clone());
-    Tasks::start_events(&user, &ctx, deliver, |feed| run(feeder, reader, dial, feed))?;
+    let reader = socket.clone();
+    Tasks::start_events(&user, &ctx, deliver, |feed| run(reader, dial, feed))?;
     Class::instance(ctx, Handle(socket))
 }
 
-/// The life of a connection.
-async fn run(user: Rc<User>, socket: Rc<Socket>, dial: Box<Dial>, feed: Feed) {
-    // In a box: what connecting needs is many times what reading needs, for as long as the socket is open.
-    let connected = Box::pin(socket.connect(&user, &dial)).await;
+async fn run(socket: Rc<Socket>, dial: Box<Dial>, feed: Feed) {
+    // Boxed: connecting needs far more space than reading, and the future lives as long as the socket.
+    let connected = Box::pin(socket.connect(&feed.user, &dial)).await;
     drop(dial);
     match connected {
         Ok(head) => feed_open(&feed, &socket, &head),
         Err(error) => {
-            socket.forget_session();
-            feed_closed(&feed, &user, &socket, Some(error.to_string()), None);
+            socket.started.take();
+            feed_closed(&feed, &socket, Some(error.to_string()), None);
             return;
         }
     }
-    let end = read(&user, &socket, &feed).await;
-    let (error, close) = match end {
-        Some(End::Closed { code, ref text }) => {
+    let end = read(&socket, &feed).await;
+    let error = end.as_ref().filter(|end| end.is_unexpected()).map(ToString::to_string);
+    let close = match end {
+        Some(End::Closed { code, text }) => {
             if code != 1006 {
-                // A close frame of ours was an answer already.
+                // Fails if a close frame of the script was sent before.
                 let _ = socket.send_close(code, "");
             }
-            (end.as_ref(), Some((code, text.clone())))
+            Some((code, text))
         }
-        _ => (end.as_ref(), None),
+        _ => None,
     };
-    let error = error.filter(|end| end.is_unexpected()).map(ToString::to_string);
-    socket.finish(&user);
-    feed_closed(&feed, &user, &socket, error, close);
+    socket.finish(&feed.user);
+    feed_closed(&feed, &socket, error, close);
 }
 
-/// Reads until there is nothing left to read; `None` when the script has closed the connection, or the server does not
-/// answer a close frame in time.
-async fn read(user: &Rc<User>, socket: &Rc<Socket>, feed: &Feed) -> Option<End> {
+/// Reads until the end; `None` when the script has closed the connection, or the server does not answer a close frame
+/// in time.
+async fn read(socket: &Rc<Socket>, feed: &Feed) -> Option<End> {
     loop {
-        let close_by = socket.close_by();
+        let close_by = socket.close_by.get();
         let coming = poll_fn(|cx| socket.poll(cx, close_by.is_some()));
-        let found = match close_by {
+        let event = match close_by {
             Some(deadline) => tokio::time::timeout_at(deadline, coming).await.ok()?,
             None => coming.await,
         };
-        match found {
-            Found::Message(message) => feed_message(feed, user, socket, message),
-            Found::End(end) => return Some(end),
-            Found::Changed if socket.is_connected() => {}
-            Found::Changed => return None,
+        match event {
+            SocketEvent::Message(message) => feed_message(feed, socket, message),
+            SocketEvent::End(end) => return Some(end),
+            SocketEvent::Changed if socket.is_connected() => {}
+            SocketEvent::Changed => return None,
         }
     }
 }
@@ -122,64 +117,60 @@ fn feed_open(feed: &Feed, socket: &Rc<Socket>, head: &Head) {
     let extensions: Vec<String> = head.values("sec-websocket-extensions").map(text).collect();
     let socket = socket.clone();
     feed.push(Box::new(move |ctx| {
-        let is_awaited = socket.state() == ReadyState::Connecting;
+        let is_awaited = socket.state.get() == ReadyState::Connecting;
         if is_awaited {
-            socket.set_state(ReadyState::Open);
+            socket.state.set(ReadyState::Open);
         }
         let name = if is_awaited { "open" } else { "connected" };
         Ok(vec![name.into_js(ctx)?, protocol.into_js(ctx)?, extensions.into_js(ctx)?])
     }));
 }
 
-fn feed_message(feed: &Feed, user: &Rc<User>, socket: &Rc<Socket>, message: Incoming) {
-    let bytes = match &message {
-        Incoming::Text(data) | Incoming::Binary(data) => data.len(),
-        Incoming::Ping(data) | Incoming::Pong(data) => data.len(),
-    };
+fn feed_message(feed: &Feed, socket: &Rc<Socket>, message: Incoming) {
+    let (Incoming::Text(data)
+    | Incoming::Binary(data)
+    | Incoming::Ping(data)
+    | Incoming::Pong(data)) = &message;
+    let bytes = data.len();
     if let Incoming::Pong(payload) = &message {
-        socket.track_pong(user, payload);
+        socket.track_pong(&feed.user, payload);
     }
     let is_data = matches!(message, Incoming::Text(_) | Incoming::Binary(_));
     socket.hold(bytes);
-    let (user, socket) = (user.clone(), socket.clone());
+    let (user, socket) = (feed.user.clone(), socket.clone());
     feed.push(Box::new(move |ctx| {
         socket.release(bytes);
-        match socket.state() {
+        match socket.state.get() {
             ReadyState::Open => {}
             ReadyState::Closing if !is_data => {}
-            // As in k6: the script does not see messages after it has closed.
+            // As in k6, the script sees no messages after it has closed.
             _ => return Ok(Vec::new()),
         }
         if is_data {
-            socket.count_received(&user);
+            socket.count(&user, Builtin::WsMsgsReceived, 1.0);
         }
-        match message {
-            Incoming::Text(text) => {
-                let text = raw::text(ctx, &text)?;
-                Ok(vec!["message".into_js(ctx)?, text])
-            }
+        let (name, data) = match message {
+            Incoming::Text(text) => ("message", Some(raw::text(ctx, &text)?)),
             Incoming::Binary(data) => {
-                let data = ArrayBuffer::new(ctx.clone(), data)?.into_js(ctx)?;
-                Ok(vec!["message".into_js(ctx)?, data])
+                ("message", Some(ArrayBuffer::new(ctx.clone(), data)?.into_value()))
             }
-            Incoming::Ping(_) => Ok(vec!["ping".into_js(ctx)?]),
-            Incoming::Pong(_) => Ok(vec!["pong".into_js(ctx)?]),
-        }
+            Incoming::Ping(_) => ("ping", None),
+            Incoming::Pong(_) => ("pong", None),
+        };
+        Ok(iter::once(name.into_js(ctx)?).chain(data).collect())
     }));
 }
 
-/// The last event: an error if there was one, and the server's close frame.
+/// Reports the end: an error if there was one, and the server's close frame.
 fn feed_closed(
     feed: &Feed,
-    user: &Rc<User>,
     socket: &Rc<Socket>,
     error: Option<String>,
     close: Option<(u16, String)>,
 ) {
-    let (user, socket) = (user.clone(), socket.clone());
+    let (user, socket) = (feed.user.clone(), socket.clone());
     feed.push(Box::new(move |ctx| {
-        let before = socket.state();
-        socket.set_state(ReadyState::Closed);
+        let before = socket.state.replace(ReadyState::Closed);
         socket.count_session(&user);
         if before == ReadyState::Closed {
             return Ok(Vec::new());
@@ -190,10 +181,10 @@ fn feed_closed(
     }));
 }
 
-/// Counts what was sent. A connection that is gone is no error here: its event is on the way.
+/// Counts a sent message. A lost connection is no error here: its event is on the way.
 fn sent(ctx: &Ctx<'_>, socket: &Socket, result: std::result::Result<(), End>) -> Result<()> {
     match result {
-        Ok(()) => socket.count_sent(&User::of(ctx)),
+        Ok(()) => socket.count(&User::of(ctx), Builtin::WsMsgsSent, 1.0),
         Err(error @ End::Failed(_)) => {
             return Err(Exception::throw_message(ctx, &error.to_string()));
         }
@@ -216,11 +207,9 @@ fn ping<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>) -> Result<()> {
 
 fn close<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>, code: u16, reason: String) -> Result<()> {
     let socket = Handle::socket(&handle);
-    let before = socket.state();
-    socket.set_state(ReadyState::Closing);
-    let result = match before {
+    let result = match socket.state.replace(ReadyState::Closing) {
         ReadyState::Connecting => {
-            socket.close_early(code, reason);
+            socket.early_close.replace(Some((code, reason)));
             Ok(())
         }
         _ => socket.send_close(code, &reason),
@@ -228,14 +217,14 @@ fn close<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>, code: u16, reason: Stri
     sent(&ctx, &socket, result)
 }
 
-/// Closes without a word, after a function of the script has thrown.
+/// Closes without a close frame, after a function of the script has thrown.
 fn drop_connection(ctx: Ctx<'_>, handle: Class<'_, Handle>) {
     let user = User::of(&ctx);
     let socket = Handle::socket(&handle);
-    socket.set_state(ReadyState::Closed);
+    socket.state.set(ReadyState::Closed);
     socket.finish(&user);
-    // As in k6, where it ends after the iteration.
-    socket.forget_session();
+    // Not counted: in k6 such a session ends after the iteration.
+    socket.started.take();
 }
 
 fn warn(ctx: Ctx<'_>, message: String) {

@@ -1,4 +1,4 @@
-//! `k6/ws`: a session that blocks the virtual user. The part that calls the script's functions is JavaScript.
+//! `k6/ws`: a session that blocks the virtual user. JavaScript calls the script's functions.
 
 use std::future::poll_fn;
 use std::time::{Duration, Instant};
@@ -9,48 +9,44 @@ use rquickjs::{ArrayBuffer, Class, Ctx, Exception, Function, IntoJs, Object, Res
 
 use super::bytes::bytes_of;
 use super::ws_params::{Handle, WsParams, check};
-use super::{BuiltIn, define};
+use super::{define, library};
 use crate::http::{Head, canonical};
-use crate::script::sockets::{Found, Socket};
+use crate::metrics::Builtin;
+use crate::script::raw;
+use crate::script::sockets::{Socket, SocketEvent};
 use crate::script::user::User;
-use crate::script::{compiled, raw};
 use crate::websocket::{Dial, End, Incoming, Opcode};
 
-/// Makes `connect` of the functions below.
 const LIBRARY: &str = include_str!("ws.js");
 
-/// How long writing a close frame may take; k6's limit.
+/// k6's time limit for writing a close frame.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub(super) struct Ws;
+pub(super) const MEMBERS: &str = "connect";
 
-impl BuiltIn for Ws {
-    const MEMBERS: &'static str = "connect";
-
-    fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        let native = Object::new(ctx.clone())?;
-        define(&native, "check", check)?;
-        define(&native, "now", clock())?;
-        define(&native, "connect", connect)?;
-        define(&native, "next", next)?;
-        define(&native, "send", send)?;
-        define(&native, "ping", ping)?;
-        define(&native, "close", close)?;
-        define(&native, "end", end)?;
-        let library: Function<'js> = compiled::library(ctx, "ws.js", LIBRARY)?;
-        let object = Object::new(ctx.clone())?;
-        object.set("connect", library.call::<_, Function<'js>>((native,))?)?;
-        Ok(object)
-    }
+pub(super) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let connect: Function<'js> = library(ctx, "ws.js", LIBRARY, |native| {
+        define(native, "check", check)?;
+        define(native, "now", clock())?;
+        define(native, "connect", connect)?;
+        define(native, "next", next)?;
+        define(native, "send", send)?;
+        define(native, "ping", ping)?;
+        define(native, "close", close)?;
+        define(native, "end", end)
+    })?;
+    let object = Object::new(ctx.clone())?;
+    object.set("connect", connect)?;
+    Ok(object)
 }
 
-/// Milliseconds that never go back.
+/// A monotonic clock in milliseconds.
 fn clock() -> impl Fn() -> f64 {
     let start = Instant::now();
     move || start.elapsed().as_secs_f64() * 1e3
 }
 
-/// `[response, socket]`; without the socket when there is no connection.
+/// `[response, socket]`, without a socket if the connection failed.
 fn connect<'js>(
     ctx: Ctx<'js>,
     url: String,
@@ -109,8 +105,8 @@ fn headers<'js>(ctx: &Ctx<'js>, head: &Head) -> Result<Object<'js>> {
     Ok(object)
 }
 
-/// What comes from the server within so many milliseconds (for ever, when negative): `[event, data]`, or
-/// `['end', code, error]`; `undefined` when nothing came.
+/// Waits for the server, for so many milliseconds (for ever if negative). Returns `[event, data]`, `['end', code,
+/// error]`, or `undefined` if nothing came.
 fn next<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>, wait_ms: f64) -> Result<Value<'js>> {
     let user = User::of(&ctx);
     let socket = Handle::socket(&handle);
@@ -119,37 +115,44 @@ fn next<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>, wait_ms: f64) -> Result<
         return Err(Exception::throw_message(&ctx, "the iteration was interrupted"));
     }
     let coming = poll_fn(|cx| socket.poll(cx, true));
-    let found = match Duration::try_from_secs_f64(wait_ms / 1e3) {
+    let received = match Duration::try_from_secs_f64(wait_ms / 1e3) {
         Ok(wait) => user.wait(&ctx, tokio::time::timeout(wait, coming))?.ok(),
         Err(_) => Some(user.wait(&ctx, coming)?),
     };
-    match found {
-        Some(found) => event(&ctx, &user, &socket, found),
+    match received {
+        Some(event) => to_js(&ctx, &user, &socket, event),
         None => Ok(Value::new_undefined(ctx)),
     }
 }
 
-fn event<'js>(ctx: &Ctx<'js>, user: &User, socket: &Socket, found: Found) -> Result<Value<'js>> {
+fn to_js<'js>(
+    ctx: &Ctx<'js>,
+    user: &User,
+    socket: &Socket,
+    event: SocketEvent,
+) -> Result<Value<'js>> {
     const GOING_AWAY: u16 = 1001;
-    match found {
-        Found::Message(Incoming::Text(text)) => {
-            socket.count_received(user);
-            List(("message", raw::text(ctx, &text)?)).into_js(ctx)
+    let message = match event {
+        SocketEvent::Message(message) => message,
+        SocketEvent::End(end) => {
+            let code = if let End::Closed { code, .. } = end { code } else { GOING_AWAY };
+            return List(("end", code, end.is_unexpected().then(|| failure(end)))).into_js(ctx);
         }
-        Found::Message(Incoming::Binary(bytes)) => {
-            socket.count_received(user);
+        SocketEvent::Changed => return List(("end", GOING_AWAY)).into_js(ctx),
+    };
+    if let Incoming::Text(_) | Incoming::Binary(_) = message {
+        socket.count(user, Builtin::WsMsgsReceived, 1.0);
+    }
+    match message {
+        Incoming::Text(text) => List(("message", raw::text(ctx, &text)?)).into_js(ctx),
+        Incoming::Binary(bytes) => {
             List(("binaryMessage", ArrayBuffer::new(ctx.clone(), bytes)?)).into_js(ctx)
         }
-        Found::Message(Incoming::Ping(_)) => List(("ping",)).into_js(ctx),
-        Found::Message(Incoming::Pong(payload)) => {
+        Incoming::Ping(_) => List(("ping",)).into_js(ctx),
+        Incoming::Pong(payload) => {
             socket.track_pong(user, &payload);
             List(("pong",)).into_js(ctx)
         }
-        Found::End(end) => {
-            let code = if let End::Closed { code, .. } = end { code } else { GOING_AWAY };
-            List(("end", code, end.is_unexpected().then(|| failure(end)))).into_js(ctx)
-        }
-        Found::Changed => List(("end", GOING_AWAY)).into_js(ctx),
     }
 }
 
@@ -164,7 +167,7 @@ fn failure(end: End) -> Failure {
     }
 }
 
-/// Waits until everything is written; gives the error, if there was one.
+/// Waits until everything is written; returns the error, if any.
 fn flush(
     ctx: &Ctx<'_>,
     user: &User,
@@ -178,7 +181,7 @@ fn flush(
     Ok(result.err().map(failure))
 }
 
-/// Sends a text or a buffer; gives the error, if there was one.
+/// Sends a string or a buffer; returns the error, if any.
 fn send<'js>(
     ctx: Ctx<'js>,
     handle: Class<'js, Handle>,
@@ -189,18 +192,18 @@ fn send<'js>(
     let opcode = if data.is_string() { Opcode::Text } else { Opcode::Binary };
     let queued = socket.send(opcode, &bytes_of(&ctx, &data)?);
     let error = flush(&ctx, &user, queued, poll_fn(|cx| socket.poll_flush(cx)))?;
-    // As in k6, whether it went well or not.
-    socket.count_sent(&user);
+    // As in k6, even after an error.
+    socket.count(&user, Builtin::WsMsgsSent, 1.0);
     Ok(error)
 }
 
-/// Sends a ping; gives the error, if there was one.
+/// Sends a ping; returns the error, if any.
 fn ping<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>) -> Result<Option<Failure>> {
     let socket = Handle::socket(&handle);
     flush(&ctx, &User::of(&ctx), socket.ping(), poll_fn(|cx| socket.poll_flush(cx)))
 }
 
-/// Sends a close frame and closes; gives the error, if there was one.
+/// Sends a close frame and closes; returns the error, if any.
 fn close<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>, code: f64) -> Result<Option<Failure>> {
     let user = User::of(&ctx);
     let socket = Handle::socket(&handle);
@@ -216,7 +219,6 @@ fn close<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>, code: f64) -> Result<Op
     error
 }
 
-/// The session is over.
 fn end<'js>(ctx: Ctx<'js>, handle: Class<'js, Handle>) {
     let user = User::of(&ctx);
     let socket = Handle::socket(&handle);

@@ -1,5 +1,4 @@
-//! What `ws.connect()` and `new WebSocket()` have in common: their parameters, and the object that stands for a socket
-//! inside of the modules.
+//! Shared by `ws.connect()` and `new WebSocket()`: their parameters, and the socket object inside the modules.
 
 use std::rc::Rc;
 
@@ -13,7 +12,6 @@ use crate::http::cookies::Jar;
 use crate::script::sockets::Socket;
 use crate::script::user::User;
 
-/// The last argument.
 pub(super) struct WsParams {
     pub(super) headers: Vec<(Rc<str>, Rc<str>)>,
     pub(super) tags: Tags,
@@ -22,8 +20,8 @@ pub(super) struct WsParams {
 }
 
 impl WsParams {
-    /// Reads the parameters. With `is_strict` an unknown one is refused and `compression` may not be empty, as in
-    /// `k6/websockets`.
+    /// Reads the parameters. With `is_strict`, as in `k6/websockets`, unknown ones are refused and `compression` may
+    /// not be empty.
     pub(super) fn read<'js>(
         ctx: &Ctx<'js>,
         user: &User,
@@ -39,7 +37,7 @@ impl WsParams {
             match key.as_str() {
                 "headers" if !is_nullish => params.headers = headers_from(&value)?,
                 "tags" => params.tags = tags_from(ctx, Some(value))?.unwrap_or_default(),
-                // As in k6 what is no jar is ignored.
+                // As in k6, values that are no jar are ignored.
                 "jar" if value.is_object() => {
                     if let Some(jar) = jar_from(&value) {
                         params.jar = jar;
@@ -72,19 +70,18 @@ fn deflates<'js>(ctx: &Ctx<'js>, value: &Value<'js>, is_strict: bool) -> Result<
     }
 }
 
-/// Refuses what only an iteration, `setup()` or `teardown()` can do.
+/// Throws in the init code.
 pub(super) fn check(ctx: Ctx<'_>) -> Result<()> {
     running_user(&ctx, "using websockets in the init context is not supported").map(drop)
 }
 
-/// A [`Socket`] as the JavaScript part of the modules holds it.
+/// A [`Socket`] held by the JavaScript part of the modules.
 #[derive(JsLifetime, Trace)]
 pub(super) struct Handle(#[qjs(skip_trace)] pub(super) Rc<Socket>);
 
-script_class!(Handle, "Socket");
+script_class!(Handle, "Socket", |_| Ok(()));
 
 impl Handle {
-    /// The socket of a native function's argument.
     pub(super) fn socket(handle: &Class<'_, Self>) -> Rc<Socket> {
         handle.borrow().0.clone()
     }

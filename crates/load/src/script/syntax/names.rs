@@ -1,4 +1,4 @@
-//! What names of a script stand for: a module, or a member of one.
+//! Resolves names of a script to modules and their members.
 
 use std::collections::HashMap;
 
@@ -11,21 +11,21 @@ use oxc_semantic::{NodeId, ReferenceId, Semantic, SymbolId};
 
 use super::{required, static_name, text_of};
 
-/// Names of names are followed so far.
+/// Aliases of aliases that are followed.
 const MAX_ROUNDS: usize = 8;
 
-/// What `member` of a module stands for. A namespace and its default object are the same.
+/// The meaning of a module's member. A namespace and its default object are the same.
 pub(super) fn member_meaning(module: &str, member: &str) -> String {
     if member == "default" { module.to_owned() } else { format!("{module}.{member}") }
 }
 
-/// What the names of a script stand for.
+/// The names that stand for a module or a member of one.
 pub(super) struct Names<'s, 'a> {
     semantic: &'s Semantic<'a>,
     symbols: HashMap<SymbolId, String>,
-    /// The same of members of objects that have a name.
+    /// Members of objects that have a name.
     members: HashMap<(SymbolId, String), String>,
-    /// Members that destructuring takes of a module: place, module and member.
+    /// Members taken by destructuring: offset, module and member.
     pub(super) destructured: Vec<(u32, String, String)>,
 }
 
@@ -145,7 +145,7 @@ impl<'s, 'a> Names<'s, 'a> {
         }
     }
 
-    /// Only of a name that stands for nothing else anywhere: it is written once.
+    /// Only for names that are written once, and therefore stand for nothing else.
     fn read_assignment(&mut self, target: &AssignmentTarget<'a>, value: &Expression<'a>) {
         let AssignmentTarget::AssignmentTargetIdentifier(name) = target else { return };
         let Some(symbol) = self.symbol(name.reference_id.get()) else { return };
@@ -158,7 +158,7 @@ impl<'s, 'a> Names<'s, 'a> {
         }
     }
 
-    /// Whether a function is a declaration that is not exported: all its calls have its name.
+    /// True for declarations that are not exported: all calls of such a function use its name.
     fn is_called_by_name(&self, function: NodeId) -> bool {
         let around = self.semantic.nodes().parent_kind(function);
         matches!(
@@ -167,7 +167,7 @@ impl<'s, 'a> Names<'s, 'a> {
         )
     }
 
-    /// The parameters of the function `name` that stand for the same module in all its calls.
+    /// Binds the parameters of the function `name` that stand for the same module in all its calls.
     fn read_parameters(&mut self, name: Option<SymbolId>, parameters: &FormalParameters<'a>) {
         let Some(name) = name else { return };
         let Some(calls) = self.calls(name) else { return };
@@ -183,7 +183,7 @@ impl<'s, 'a> Names<'s, 'a> {
         }
     }
 
-    /// All calls of a function; `None` if it is used in other ways, too.
+    /// All calls of a function; `None` if it is also used in other ways.
     fn calls(&self, function: SymbolId) -> Option<Vec<&'a CallExpression<'a>>> {
         let nodes = self.semantic.nodes();
         let references = self.semantic.scoping().get_resolved_references(function);

@@ -17,15 +17,16 @@ fn members(source: &str) -> Vec<String> {
 
 #[test]
 fn named_default_and_namespace_imports_are_followed() {
-    assert_eq!(members("import { a, b as c } from 'm';"), ["m.a:1", "m.b:1"]);
-    assert_eq!(
-        members("import d, { e } from \"m\";\nd.x(); y.d.z; d?.w"),
-        ["m.e:1", "m.x:2", "m.w:2"]
-    );
-    assert_eq!(members("import * as n from 'm'\n\nn\n .x"), ["m.x:4"]);
-    assert_eq!(members("import { default as n } from 'm'; n['x']; n[`y`]"), ["m.x:1", "m.y:1"]);
-    assert_eq!(members("import 'm'; import('m').x; import.meta"), Vec::<String>::new());
-    assert_eq!(members("export { a, b as c } from 'm'"), ["m.a:1", "m.b:1"]);
+    for (source, expected) in [
+        ("import { a, b as c } from 'm';", &["m.a:1", "m.b:1"][..]),
+        ("import d, { e } from \"m\";\nd.x(); y.d.z; d?.w", &["m.e:1", "m.x:2", "m.w:2"]),
+        ("import * as n from 'm'\n\nn\n .x", &["m.x:4"]),
+        ("import { default as n } from 'm'; n['x']; n[`y`]", &["m.x:1", "m.y:1"]),
+        ("import 'm'; import('m').x; import.meta", &[]),
+        ("export { a, b as c } from 'm'", &["m.a:1", "m.b:1"]),
+    ] {
+        assert_eq!(members(source), expected, "{source}");
+    }
 }
 
 #[test]
@@ -38,8 +39,8 @@ fn other_names_destructuring_and_scopes_are_followed() {
 }
 
 #[test]
-fn what_else_may_stand_for_a_module_is_followed() {
-    for (source, told) in [
+fn other_expressions_for_a_module_are_followed() {
+    for (source, expected) in [
         ("let c; c = n; c.x", vec!["m.x"]),
         ("const o = { n, p: n }; o.n.x; o.p['y']", vec!["m.x", "m.y"]),
         ("({ n }).n.x; ({ 'p': n }.p.y)", vec!["m.x", "m.y"]),
@@ -54,7 +55,7 @@ fn what_else_may_stand_for_a_module_is_followed() {
         ("const a = await import('m'); a.x", vec!["m.x"]),
         ("const p = q; const q = r; const r = n; p.x", vec!["m.x"]),
     ] {
-        let mut expected = told.iter().map(|one| format!("{one}:1")).collect::<Vec<_>>();
+        let mut expected = expected.iter().map(|one| format!("{one}:1")).collect::<Vec<_>>();
         let mut found = members(&format!("import n from 'm'; {source}"));
         found.sort();
         expected.sort();
@@ -65,7 +66,7 @@ fn what_else_may_stand_for_a_module_is_followed() {
 }
 
 #[test]
-fn what_may_stand_for_something_else_is_not() {
+fn ambiguous_names_are_not_followed() {
     for source in [
         "let c; c = n; c = other; c.x",
         "let c = other; c = n; c.x",
@@ -131,20 +132,15 @@ fn specifiers_are_those_of_all_ways_to_import() {
 
 #[test]
 fn variables_are_known_unless_a_name_is_computed() {
-    let read = |source| js(source).variables.map(|names| names.into_iter().collect::<Vec<_>>());
-    let known = |names: &[&str]| -> Option<Vec<String>> {
-        Some(names.iter().map(|name| (*name).to_owned()).collect())
-    };
-    assert_eq!(read("nothing()"), known(&[]));
-    assert_eq!(
-        read("__ENV.A; globalThis.__ENV['B']; __ENV?.C; __ENV?.[\"D\"]; // __ENV.E"),
-        known(&["A", "B", "C", "D"])
-    );
-    assert_eq!(read("`${__ENV.A}/${__ENV.B || '__ENV.C'}`"), known(&["A", "B"]));
-    assert_eq!(
-        read("const { A, B: b } = __ENV; const { C } = globalThis.__ENV"),
-        known(&["A", "B", "C"])
-    );
+    for (source, known) in [
+        ("nothing()", ""),
+        ("__ENV.A; globalThis.__ENV['B']; __ENV?.C; __ENV?.[\"D\"]; // __ENV.E", "A B C D"),
+        ("`${__ENV.A}/${__ENV.B || '__ENV.C'}`", "A B"),
+        ("const { A, B: b } = __ENV; const { C } = globalThis.__ENV", "A B C"),
+    ] {
+        let known = known.split_whitespace().map(str::to_owned).collect();
+        assert_eq!(js(source).variables, Some(known), "{source}");
+    }
     for computed in [
         "const { A, ...rest } = __ENV;",
         "const { [a]: b } = __ENV;",
@@ -153,12 +149,12 @@ fn variables_are_known_unless_a_name_is_computed() {
         "Object.keys(__ENV)",
         "__ENV",
     ] {
-        assert_eq!(read(computed), None, "{computed}");
+        assert_eq!(js(computed).variables, None, "{computed}");
     }
 }
 
 #[test]
-fn types_go_and_what_they_mean_at_run_time_stays() {
+fn types_are_removed_and_their_run_time_parts_stay() {
     let source = "import http, { RefinedResponse } from 'k6/http'; import { Options } from 'k6/options';
         import type { A } from './a'; interface B { c: number }
         export const options: Options = { vus: 1 } as const;
@@ -182,11 +178,11 @@ fn types_go_and_what_they_mean_at_run_time_stays() {
 }
 
 #[test]
-fn what_is_no_typescript_is_told_with_its_line() {
+fn invalid_typescript_is_reported_with_its_line() {
     let error = read("const a = 1;\nlet b: = 2;".to_owned(), Language::TypeScript, "test.ts");
     let error = error.unwrap_err().to_string();
     assert!(error.contains("SyntaxError") && error.contains("test.ts:2"), "{error}");
-    // A type is gone, its name is not one that is imported.
+    // A type is gone, and its name is no import.
     assert!(!ts("type A = string; let a: A = ''").contains("type"));
 }
 
