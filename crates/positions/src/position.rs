@@ -43,6 +43,15 @@ impl PartialEq for Position {
 
 impl Eq for Position {}
 
+/// What something contains at least: a load as it begins, a response, or a replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// The history it belongs to.
+    pub history: u64,
+    /// The numbers whose effects it contains.
+    pub position: Position,
+}
+
 /// Which numbers have been seen: a lower bound without gaps, an upper bound, and what lies between.
 ///
 /// The two bounds are for different things, and to mix them up serves old answers: what something *contains* is

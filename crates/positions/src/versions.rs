@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 /// it. Something may be used if it has the version at which what it depends on last ended. Versions mean nothing on
 /// other nodes. `T` is noted with each.
 #[derive(Debug)]
-pub struct Versions<T> {
+pub(crate) struct Versions<T> {
     latest: u64,
     /// The numbers of the last versions, up to `latest`. They only grow.
     known: VecDeque<(Position, T)>,
@@ -21,15 +21,15 @@ impl<T> Default for Versions<T> {
 
 impl<T> Versions<T> {
     /// Versions whose numbers are known. Something that does not reach the oldest of them has none.
-    pub const KNOWN: usize = 8192;
+    pub(crate) const KNOWN: usize = 8192;
 
     /// The version of now.
-    pub fn latest(&self) -> u64 {
+    pub(crate) fn latest(&self) -> u64 {
         self.latest
     }
 
     /// Begins the next version, for which all of these numbers are needed.
-    pub fn next(&mut self, needed: Position, note: T) -> u64 {
+    pub(crate) fn next(&mut self, needed: Position, note: T) -> u64 {
         if self.known.len() == Self::KNOWN {
             self.known.pop_front();
         }
@@ -39,18 +39,18 @@ impl<T> Versions<T> {
     }
 
     /// Nothing has any of the versions so far.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.known.clear();
     }
 
     /// The version of what contains these numbers.
-    pub fn of(&self, position: &Position) -> Option<u64> {
+    pub(crate) fn of(&self, position: &Position) -> Option<u64> {
         let reached = self.known.partition_point(|(needed, _)| position.reaches(needed));
         (reached > 0).then(|| self.latest - (self.known.len() - reached) as u64)
     }
 
     /// What was noted with the first known version after this one.
-    pub fn after(&self, version: u64) -> Option<&T> {
+    pub(crate) fn after(&self, version: u64) -> Option<&T> {
         let newer = usize::try_from(self.latest.saturating_sub(version)).unwrap_or(usize::MAX);
         self.known.get(self.known.len().saturating_sub(newer)).map(|(_, note)| note)
     }

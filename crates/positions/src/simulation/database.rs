@@ -1,8 +1,8 @@
 //! A database as far as the protocol sees it: rows of the outbox, the version of each key, lanes, marks; a log that
 //! replicas apply later.
 
+use crate::Row;
 use crate::position::Position;
-use crate::{Row, StampBucket};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What can be read: things that single writes change, and a list of all of them.
@@ -12,14 +12,9 @@ pub const KEYS: usize = THINGS + 1;
 pub const LANES: u8 = 5;
 pub const BUCKETS: usize = 16;
 
-/// The buckets that what is read under a key depends on. The list has one of its own, which every write ends.
-pub fn buckets(key: usize) -> Vec<StampBucket> {
-    vec![StampBucket::for_name(&format!("key:{key}"), BUCKETS)]
-}
-
-/// The buckets that a write on a thing ends.
-pub fn ends(thing: usize) -> Vec<StampBucket> {
-    [buckets(thing), buckets(LIST)].concat()
+/// The stamps that a write on a thing ends: those of its key and of the list.
+fn ends(thing: usize) -> Vec<u64> {
+    vec![thing as u64, LIST as u64]
 }
 
 /// A commit, numbered through all histories.
@@ -100,7 +95,7 @@ impl Server {
             .map(|((lane, number), commit)| Row {
                 lane: *lane,
                 number: *number,
-                ends: commit.map_or(Vec::new(), |commit| ends(commits[commit].thing)),
+                ends: Some(commit.map_or(Vec::new(), |commit| ends(commits[commit].thing))),
                 payload: *commit,
             })
             .collect()

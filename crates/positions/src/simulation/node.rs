@@ -1,7 +1,7 @@
 //! A node as the simulation drives it: what a service does around the protocol.
 
 use super::database::{BUCKETS, KEYS, Server};
-use crate::{Follower, Label, Lane, Moment, Replica, Stamps, Timing};
+use crate::{Follower, Label, Lane, Moment, Reach, Replica};
 use std::time::Duration;
 
 /// A clock that gains or loses, and stops while its machine is suspended.
@@ -38,7 +38,8 @@ pub struct Request {
 #[derive(Debug)]
 pub struct Flight {
     pub id: u64,
-    pub stamps: Stamps,
+    /// [`Node::ended`] as the load began.
+    pub ended: u64,
     pub waiters: Vec<Request>,
 }
 
@@ -56,12 +57,16 @@ pub struct Node {
     pub clock: Clock,
     pub paused_until: u64,
     pub follower: Follower,
+    pub reach: Reach,
+    /// When the latest complete poll began.
+    pub polled_from: Option<Moment>,
     pub replica: Replica,
     pub lane: Option<Lane>,
     /// The history in which the lane was claimed.
     pub lane_history: u64,
     pub claiming: bool,
-    pub cache: [Option<(usize, Stamps)>; KEYS],
+    /// Commit and [`Node::ended`] of each response.
+    pub cache: [Option<(usize, u64)>; KEYS],
     pub flights: [Option<Flight>; KEYS],
     pub waiting: Vec<Request>,
     /// The poll under way.
@@ -71,14 +76,16 @@ pub struct Node {
 }
 
 impl Node {
-    pub fn new(clock: Clock, timing: Timing) -> Self {
+    pub fn new(clock: Clock) -> Self {
         Self {
             life: 0,
             alive: true,
             clock,
             paused_until: 0,
-            follower: Follower::new(BUCKETS, timing),
-            replica: Replica::new(),
+            follower: Follower::default(),
+            reach: Reach::new(BUCKETS),
+            polled_from: None,
+            replica: Replica::default(),
             lane: None,
             lane_history: 0,
             claiming: false,
@@ -91,8 +98,18 @@ impl Node {
     }
 
     /// Everything in memory is gone.
-    pub fn restart(&mut self, timing: Timing) {
+    pub fn restart(&mut self) {
         let server = std::mem::take(&mut self.server);
-        *self = Node { life: self.life + 1, server, ..Node::new(self.clock.clone(), timing) };
+        *self = Node { life: self.life + 1, server, ..Node::new(self.clock.clone()) };
+    }
+
+    /// The version at which a key last ended.
+    pub fn ended(&self, key: usize) -> u64 {
+        self.reach.needed(std::iter::once(key as u64))
+    }
+
+    /// Whether something with this label contains all that has ended a key.
+    pub fn admits(&self, label: &Label, key: usize) -> bool {
+        self.reach.admits(label, std::iter::once(key as u64))
     }
 }

@@ -94,7 +94,7 @@ impl World {
                 stopped: 0,
                 reads: 0,
             };
-            world.nodes.push(Node::new(clock, world.timing));
+            world.nodes.push(Node::new(clock));
         }
         for node in 0..NODES {
             let at = world.below(8 * MS);

@@ -33,10 +33,9 @@ use super::{
 use crate::config::DatabaseSettings;
 use crate::ops::record::micros;
 use madang_cache::{Horizon, Stamp};
-use madang_positions::Timing;
+use madang_positions::{Reach, Timing};
 use outbox::{Fate, Number, Outbox};
 use poll::Poller;
-use reach::Reach;
 use replica::Replica;
 use servers::{ServerEpoch, Servers, parse};
 pub(in crate::store) use servers::{UrlError, connect};
@@ -105,7 +104,8 @@ impl Maria {
         let identity = schema::prepare(&session, dir, cluster.delay, keep)?;
         let timing = Timing::new(cluster.delay);
         let freshness = Arc::new(Freshness::new(timing, cluster.poll, cluster.wait));
-        let (counted, outbox, reach) = Default::default();
+        let (counted, outbox) = Default::default();
+        let reach = Arc::new(Reach::new(reach::BUCKETS));
         let memory = Arc::clone(memory);
         let shared =
             Arc::new(Shared { servers, memory, counted, outbox, freshness, reach, identity });
@@ -127,14 +127,14 @@ impl Maria {
             .iter()
             .map(|url| Replica::start(url, reads_size, settings.queue, &shared))
             .collect::<Result<_, _>>()?;
-        let _poller = Poller::start(&shared, timing)
+        let _poller = Poller::start(&shared)
             .map_err(|e| StoreError::Other(format!("cannot start a thread: {e}")))?;
         Ok(Self { _poller, replicas, reads, writes, shared })
     }
 
     /// What judges bodies of a shared cache.
     pub(super) fn horizon(&self) -> Arc<dyn Horizon> {
-        Arc::clone(&self.shared.reach) as Arc<dyn Horizon>
+        Arc::new(reach::ReachHorizon(Arc::clone(&self.shared.reach)))
     }
 
     /// Runs a read; one with stamps on a replica that has what it needs, if there is one.
@@ -387,7 +387,8 @@ impl Seat {
     /// Notes what has ended, before it is applied to what this node remembers.
     fn note(&self, number: Option<Number>, effects: &Effects) {
         if let Some(number) = number {
-            self.shared.reach.committed(number.lane, number.number, effects);
+            let ends = effects.stamps().map(reach::bits);
+            self.shared.reach.committed(number.lane, number.number, ends);
         }
     }
 

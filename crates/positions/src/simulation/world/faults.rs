@@ -1,6 +1,6 @@
 //! What goes wrong, and whether all is well again afterwards.
 
-use super::super::database::{KEYS, Logged, buckets};
+use super::super::database::{KEYS, Logged};
 use super::{BUSY, Kind, MS, NODES, Violation, World};
 
 impl World {
@@ -32,7 +32,7 @@ impl World {
     }
 
     fn pause(&mut self, node: usize) {
-        let time = self.some_time(60 * MS, 900 * MS, 4);
+        let time = self.some_time(60 * MS, 1500 * MS, 4);
         let it = &mut self.nodes[node];
         if !it.alive || it.paused_until > self.now {
             return;
@@ -45,13 +45,12 @@ impl World {
     }
 
     fn die(&mut self, node: usize) {
-        let timing = self.timing;
         let time = self.some_time(50 * MS, 600 * MS, 4);
         let it = &mut self.nodes[node];
         if !it.alive || it.paused_until > self.now {
             return;
         }
-        it.restart(timing);
+        it.restart();
         it.alive = false;
         // The server notices that its sessions have ended.
         self.after(time, move |world| world.nodes[node].alive = true);
@@ -77,12 +76,11 @@ impl World {
         }
         for (n, node) in self.nodes.iter_mut().enumerate() {
             let lately = node.clock.read(self.now - 1000 * MS);
-            let label = node.follower.label();
-            let fresh = node.follower.is_fresh(lately);
-            let useful = (0..KEYS).all(|key| node.follower.admits(&label, &buckets(key)));
+            let label = node.reach.label();
+            let fresh = node.polled_from.is_some_and(|from| self.timing.covers(from, lately));
+            let useful = (label.iter()).any(|label| (0..KEYS).all(|key| node.admits(label, key)));
             if node.alive && !(fresh && useful) {
-                let position = &label.position;
-                let what = format!("node {n} has not caught up: fresh {fresh}, at {position:?}");
+                let what = format!("node {n} has not caught up: fresh {fresh}, at {label:?}");
                 self.violation = Some(Violation(what));
             }
         }

@@ -1,6 +1,6 @@
 //! Requests, and how they are answered.
 
-use super::super::database::{KEYS, LIST, buckets};
+use super::super::database::{KEYS, LIST};
 use super::super::node::{Body, Flight, Request};
 use super::{BUSY, MS, NODES, Violation, World};
 use crate::planted::{Mistake, planted};
@@ -44,23 +44,23 @@ impl World {
 
     fn serve(&mut self, node: usize, request: Request) {
         let key = request.key;
-        let on = buckets(key);
+        let timing = self.timing;
         let it = &mut self.nodes[node];
-        if !it.follower.is_fresh(request.arrival) {
-            if planted(Mistake::ReplicaUnfresh) && it.follower.admits(&it.replica.label(), &on) {
+        if !it.polled_from.is_some_and(|from| timing.covers(from, request.arrival)) {
+            if planted(Mistake::ReplicaUnfresh) && it.admits(&it.replica.label(), key) {
                 return self.load(node, request, true, false);
             }
             it.waiting.push(request);
             return self.poll(node);
         }
-        if let Some((version, stamps)) = &it.cache[key]
-            && (it.follower.unmoved(stamps) || planted(Mistake::HitMoved))
+        let ended = it.ended(key);
+        if let Some((version, then)) = it.cache[key]
+            && (ended == then || planted(Mistake::HitMoved))
         {
-            let version = *version;
             return self.answer(&request, version, How::Hit);
         }
         if let Some(flight) = &mut it.flights[key]
-            && (it.follower.unmoved(&flight.stamps) || planted(Mistake::JoinAny))
+            && (ended == flight.ended || planted(Mistake::JoinAny))
         {
             flight.waiters.push(request);
             return;
@@ -68,20 +68,18 @@ impl World {
         if self.one_in(3) {
             return self.choose_load(node, request);
         }
-        let stamps = self.nodes[node].follower.stamps(&on);
         let there = self.some_time(300, 3 * MS, 10);
         self.on(node, there, move |world| {
             let body = world.shared.get(&key).cloned();
-            let follower = &world.nodes[node].follower;
-            let good = body.filter(|body| {
-                planted(Mistake::RemoteAny) || follower.admits(&body.label, &buckets(key))
-            });
+            let it = &world.nodes[node];
+            let good =
+                body.filter(|body| planted(Mistake::RemoteAny) || it.admits(&body.label, key));
             let Some(body) = good else { return world.choose_load(node, request) };
             let back = world.some_time(300, 5 * MS, 5);
             world.on(node, back, move |world| {
                 let it = &mut world.nodes[node];
-                if it.follower.unmoved(&stamps) || planted(Mistake::KeepMoved) {
-                    it.cache[key] = Some((body.version, it.follower.stamps(&buckets(key))));
+                if it.ended(key) == ended || planted(Mistake::KeepMoved) {
+                    it.cache[key] = Some((body.version, it.ended(key)));
                 }
                 world.answer(&request, body.version, How::Shared);
             });
@@ -90,7 +88,7 @@ impl World {
 
     fn choose_load(&mut self, node: usize, request: Request) {
         let it = &self.nodes[node];
-        let passes = it.follower.admits(&it.replica.label(), &buckets(request.key));
+        let passes = it.admits(&it.replica.label(), request.key);
         let replica = (passes || planted(Mistake::ReplicaAny)) && !self.one_in(3);
         self.load(node, request, replica, true);
     }
@@ -98,15 +96,14 @@ impl World {
     fn load(&mut self, node: usize, request: Request, replica: bool, store: bool) {
         let key = request.key;
         let it = &mut self.nodes[node];
-        let stamps = it.follower.stamps(&buckets(key));
-        let label = it.follower.label();
+        let (ended, label) = (it.ended(key), it.reach.label());
         self.ids += 1;
         let id = self.ids;
         let mut alone = vec![request];
         if store {
             let waiters = std::mem::take(&mut alone);
-            // Whoever waits for an older load gets its answer all the same.
-            let older = it.flights[key].replace(Flight { id, stamps: stamps.clone(), waiters });
+            // Requests waiting on an older load get its response.
+            let older = it.flights[key].replace(Flight { id, ended, waiters });
             if let Some(older) = older {
                 self.nodes[node].flights[key].as_mut().unwrap().waiters.extend(older.waiters);
             }
@@ -133,14 +130,16 @@ impl World {
                 let it = &mut world.nodes[node];
                 let flight = it.flights[key].take_if(|flight| flight.id == id);
                 let waiters = flight.map_or(alone, |flight| flight.waiters);
-                let now = it.follower.stamps(&buckets(key));
-                let label = if planted(Mistake::LabelAtEnd) { it.follower.label() } else { label };
-                let unmoved = it.follower.unmoved(&stamps);
+                let label = if planted(Mistake::LabelAtEnd) { it.reach.label() } else { label };
+                let unmoved = it.ended(key) == ended;
                 if store && (unmoved || planted(Mistake::StoreMoved)) {
-                    it.cache[key] = Some((version, now));
+                    it.cache[key] = Some((version, it.ended(key)));
                 }
                 // A body whose stamps have moved may go to the others: its label says what it contains.
-                if store && (unmoved || world.one_in(3)) {
+                if store
+                    && (unmoved || world.one_in(3))
+                    && let Some(label) = label
+                {
                     let time = world.some_time(300, 20 * MS, 10);
                     world.after(time, move |world| {
                         drop(world.shared.insert(key, Body { version, label }));

@@ -1,13 +1,13 @@
 //! The poller: a thread and a session of its own that learns what all nodes have written, and tells this one.
 
-use super::Shared;
 use super::freshness::now;
 use super::servers::ServerEpoch;
 use super::session::{Session, Use};
+use super::{Shared, reach};
 use crate::ops::thread::Joined;
 use crate::store::sql::params;
 use crate::store::{Effects, Result, StoreError};
-use madang_positions::{Applied, Follower, Poll, Position, Row, Timing, Versions, Wanted};
+use madang_positions::{Applied, Follower, Poll, Position, Row};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -32,14 +32,13 @@ pub(super) struct Poller {
 }
 
 impl Poller {
-    pub(super) fn start(shared: &Arc<Shared>, timing: Timing) -> std::io::Result<Self> {
+    pub(super) fn start(shared: &Arc<Shared>) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let (of_thread, stopped) = (Arc::clone(shared), Arc::clone(&stop));
         let _thread = Joined::spawn("store-poll", move || {
             let mut work = Work {
                 shared: of_thread,
-                // Names are not hashed onto buckets: what is remembered here has stamps of its own.
-                follower: Follower::new(1, timing),
+                follower: Follower::default(),
                 session: None,
                 epoch: ServerEpoch::default(),
                 known: 0,
@@ -98,34 +97,23 @@ impl Work {
         self.connect()?;
         let Some(session) = &self.session else { return Ok(()) };
         let began = now();
-        let rows = session.text(&query(&self.follower.wanted()))?;
+        let wanted = self.follower.wanted();
+        let history = format!(" UNION ALL SELECT {HISTORY}, history, NULL FROM madang_cluster");
+        let rows = session.text(&(query("effects", wanted) + &history))?;
         self.last = Some(Instant::now());
-        let (history, marks, rows) = read(&rows)?;
-        self.known = history;
-        let starts = matches!(self.follower.wanted(), Wanted::Everything);
-        if starts {
-            self.shared.reach.began(marks.clone());
-            // The fewer share a version, the more bodies of others this node may use.
-            for chunk in rows.chunks(rows.len().div_ceil(Versions::<()>::KNOWN / 2).max(1)) {
-                let told = chunk.iter().map(|row| &row.payload);
-                self.shared
-                    .reach
-                    .ended_together(told.map(|(lane, n, effects)| (*lane, *n, effects)));
-            }
+        let mut poll = read(&rows)?;
+        self.known = poll.history;
+        let own = self.shared.outbox.own();
+        if wanted.is_some() {
+            // Noted at their commits.
+            let own = poll.rows.iter_mut().filter(|row| Some(row.lane) == own);
+            own.for_each(|row| row.ends = Some(Vec::new()));
         }
-        match self.follower.apply(Poll { began, history, marks, rows }) {
+        match self.follower.apply(poll, &self.shared.reach) {
             Applied::News(news) => {
-                let own = self.shared.outbox.own();
-                for (lane, number, effects) in news {
-                    // This node has applied its own after their commits.
-                    if Some(lane) != own {
-                        if !starts {
-                            self.shared.reach.ended(lane, number, &effects);
-                        }
-                        effects.apply(&self.shared.memory);
-                    }
-                }
-                self.shared.reach.closed(history, &self.follower.label().position);
+                // This node has applied its own after their commits.
+                let news = news.iter().filter(|(lane, _)| Some(*lane) != own);
+                news.for_each(|(_, effects)| effects.apply(&self.shared.memory));
                 self.shared.freshness.polled(began);
             }
             Applied::StartAgain => {
@@ -133,7 +121,6 @@ impl Work {
                     "the database has forgotten something, or this node has missed it: it starts again"
                 );
                 self.shared.freshness.lost();
-                self.shared.reach.lost();
                 self.shared.memory.forget()?;
             }
         }
@@ -175,7 +162,7 @@ impl Work {
         }
         if self.cleaned.elapsed() >= CLEAN_EVERY {
             self.cleaned = Instant::now();
-            if let Wanted::Above(closed) = self.follower.wanted() {
+            if let Some(closed) = self.follower.wanted() {
                 kept = kept.and_then(|()| clean(session, closed));
             }
         }
@@ -218,43 +205,38 @@ fn clean(session: &Session, closed: &Position) -> Result<()> {
     Ok(())
 }
 
-/// The rows above what is known of each lane, and the deletion marks, in one snapshot.
-fn query(wanted: &Wanted<'_>) -> String {
-    let mut query = "SELECT lane, number, effects FROM outbox".to_owned();
-    if let Wanted::Above(position) = wanted {
-        let mut others = String::new();
-        let mut word = "WHERE";
+/// A query, in one snapshot, for the deletion marks and this column of the rows above a position, or of all rows.
+pub(super) fn query(column: &str, above: Option<&Position>) -> String {
+    let mut query = format!("SELECT lane, number, {column} FROM outbox");
+    if let Some(position) = above {
+        // No lane has this number.
+        let mut others = HISTORY.to_string();
+        query.push_str(" WHERE ");
         for (lane, number) in position.lanes() {
-            let _ = write!(query, " {word} lane = {lane} AND number > {number}");
-            let _ = write!(others, "{}{lane}", if others.is_empty() { "" } else { ", " });
-            word = "OR";
+            let _ = write!(query, "lane = {lane} AND number > {number} OR ");
+            let _ = write!(others, ", {lane}");
         }
-        if !others.is_empty() {
-            let _ = write!(query, " OR lane NOT IN ({others})");
-        }
+        let _ = write!(query, "lane NOT IN ({others})");
     }
-    query.push_str(" UNION ALL SELECT lane, deleted, NULL FROM outbox_lanes WHERE deleted > 0");
-    let _ = write!(query, " UNION ALL SELECT {HISTORY}, history, NULL FROM madang_cluster");
-    query
+    query + " UNION ALL SELECT lane, deleted, NULL FROM outbox_lanes WHERE deleted > 0"
 }
 
-type News = (u8, u64, Effects);
-
-/// History, deletion marks, rows.
-fn read(rows: &[mysql::Row]) -> Result<(u64, Position, Vec<Row<News>>)> {
-    let (mut history, mut marks, mut news) = (0, Position::default(), Vec::new());
+/// The rows of such a query, with the lane and the effects of each.
+pub(super) fn read(rows: &[mysql::Row]) -> Result<Poll<(u8, Effects)>> {
+    let mut poll = Poll { history: 0, marks: Position::default(), rows: Vec::new() };
     let wrong = || StoreError::Corrupt("a row of the outbox cannot be read".to_owned());
     for row in rows {
         let lane: u8 = row.get(0).ok_or_else(wrong)?;
         let number: u64 = row.get(1).ok_or_else(wrong)?;
         match row.get::<Option<Vec<u8>>, _>(2).ok_or_else(wrong)? {
-            None if lane == HISTORY => history = number,
-            None => marks.raise(lane, number),
+            None if lane == HISTORY => poll.history = number,
+            None => poll.marks.raise(lane, number),
             Some(bytes) => {
                 let effects = Effects::decode(&bytes)?;
-                news.push(Row { lane, number, ends: Vec::new(), payload: (lane, number, effects) });
+                let ends = effects.stamps().map(|stamps| reach::bits(stamps).collect());
+                poll.rows.push(Row { lane, number, ends, payload: (lane, effects) });
             }
         }
     }
-    Ok((history, marks, news))
+    Ok(poll)
 }

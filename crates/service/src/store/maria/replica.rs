@@ -5,15 +5,14 @@
 //! reads that it does not answer in time are made on the primary.
 
 use super::session::{Session, Use};
-use super::{Maria, Shared, parse, run_read};
+use super::{Maria, Shared, parse, poll, reach, run_read};
 use crate::ops::thread::Joined;
 use crate::store::sql::Conn;
 use crate::store::{Pool, ReplicaMetrics, Result, StoreError};
 use madang_cache::Stamp;
-use madang_positions::{Moment, Poll, Position, Replica as Contents, Row};
+use madang_positions::Replica as Contents;
 use mysql::OptsBuilder;
 use parking_lot::Mutex;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -72,7 +71,7 @@ impl Replica {
             state: Arc::clone(&state),
             shared: Arc::clone(shared),
             stop: Arc::clone(&stop),
-            contents: Contents::new(),
+            contents: Contents::default(),
             session: None,
             is_away: false,
         };
@@ -129,7 +128,7 @@ impl Maria {
         if self.replicas.is_empty() {
             return None;
         }
-        let needed = self.shared.reach.needed(stamps);
+        let needed = self.shared.reach.needed(reach::bits(stamps));
         let may = self.replicas.iter().filter(|replica| replica.has(needed));
         may.min_by_key(|replica| (replica.reads.waiting(), replica.state.reads.load(Relaxed)))
     }
@@ -239,8 +238,8 @@ impl ReplicaProbe {
             self.connect()?;
         }
         let Some(session) = &self.session else { return Ok(None) };
-        let rows = session.text(&query(self.contents.wanted()))?;
-        self.contents.apply(&read(&rows)?);
+        let rows = session.text(&poll::query("''", Some(self.contents.wanted())))?;
+        self.contents.apply(&poll::read(&rows)?);
         let version = self.shared.reach.version_of(&self.contents.label().position);
         // While it catches up it is asked at the pace of the polls, not as fast as it answers.
         if version.is_some_and(|version| self.state.reached.load(SeqCst) == version + 1) {
@@ -260,43 +259,10 @@ impl ReplicaProbe {
             return Err(foreign());
         }
         *self.state.run.lock() = Some(began);
-        self.contents = Contents::new();
+        self.contents = Contents::default();
         self.session = Some(session);
         Ok(())
     }
-}
-
-/// The numbers above what is known of each lane, and the deletion marks, in one snapshot.
-fn query(known: &Position) -> String {
-    let mut query = "SELECT lane, number, 0 FROM outbox WHERE ".to_owned();
-    let mut others = String::new();
-    for (lane, number) in known.lanes() {
-        let _ = write!(query, "lane = {lane} AND number > {number} OR ");
-        let _ = write!(others, ", {lane}");
-    }
-    // No lane has this number.
-    let _ = write!(query, "lane NOT IN (255{others})");
-    query.push_str(" UNION ALL SELECT lane, deleted, 1 FROM outbox_lanes WHERE deleted > 0");
-    query
-}
-
-fn read(rows: &[mysql::Row]) -> Result<Poll<()>> {
-    let mut poll =
-        Poll { began: Moment(0), history: 0, marks: Position::default(), rows: Vec::new() };
-    for row in rows {
-        let at = |column| row.get::<u64, _>(column);
-        let (Some(lane), Some(number), Some(is_mark)) =
-            (at(0).and_then(|l| u8::try_from(l).ok()), at(1), at(2))
-        else {
-            return Err(StoreError::Corrupt("a row of the outbox cannot be read".to_owned()));
-        };
-        if is_mark == 1 {
-            poll.marks.raise(lane, number);
-        } else {
-            poll.rows.push(Row { lane, number, ends: Vec::new(), payload: () });
-        }
-    }
-    Ok(poll)
 }
 
 pub(super) fn foreign() -> StoreError {
