@@ -1,7 +1,6 @@
-//! The poller: a thread and a session of its own that learns what all nodes have written, and tells this one.
+//! The poller: a thread with its own session that reads what all nodes have written and applies it to memory.
 
 use super::freshness::now;
-use super::servers::ServerEpoch;
 use super::session::{Session, Use};
 use super::{Shared, reach};
 use crate::ops::thread::Joined;
@@ -13,18 +12,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Time between two renewals of the lane, and between two looks for rows that nobody needs any longer.
+/// Time between two renewals of the lane.
 const RENEW_EVERY: Duration = Duration::from_secs(5);
+/// Time between two deletions of old rows.
 const CLEAN_EVERY: Duration = Duration::from_secs(60);
 const AFTER_FAILURE: Duration = Duration::from_millis(100);
-/// Stands for the history where rows of the outbox say their lane.
+/// Lane number of the row with the history in the result of a poll.
 const HISTORY: u8 = u8::MAX;
-/// Runs of a server whose beginnings are this close, in seconds, are one: it says how long it has run in whole seconds.
+/// Seconds by which two starts of the same run of a server may differ: its uptime is in whole seconds.
 const SAME_RUN: i64 = 3;
-/// A server that has run for less than since the last poll, and this, was started meanwhile.
+/// A server whose uptime is less than the time since the last poll, plus this, was started meanwhile.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// Ends with it.
+/// The thread ends on drop.
 pub(super) struct Poller {
     _thread: Joined,
     stop: Arc<AtomicBool>,
@@ -39,8 +39,9 @@ impl Poller {
             let mut work = Work {
                 shared: of_thread,
                 follower: Follower::default(),
+                must_forget: false,
                 session: None,
-                epoch: ServerEpoch::default(),
+                epoch: 0,
                 known: 0,
                 last: None,
                 renewed: Instant::now(),
@@ -64,12 +65,14 @@ impl Drop for Poller {
 struct Work {
     shared: Arc<Shared>,
     follower: Follower,
+    /// Memory may be wrong, and was not dropped yet.
+    must_forget: bool,
     session: Option<Session>,
-    /// The server that it was made with.
-    epoch: ServerEpoch,
-    /// The history that the last poll told.
+    /// Epoch of the server of the session.
+    epoch: u64,
+    /// History of the last poll.
     known: u64,
-    /// When the last poll was answered.
+    /// Time of the last answer to a poll.
     last: Option<Instant>,
     renewed: Instant,
     cleaned: Instant,
@@ -83,7 +86,7 @@ impl Work {
                 self.shared.freshness.until_due();
             }
             Err(error) => {
-                // A session whose poll has failed may have an answer on its way.
+                // The answer to a failed poll may still arrive in its session.
                 if self.session.take().is_some() {
                     self.shared.servers.leave(self.epoch, &error);
                 }
@@ -94,6 +97,7 @@ impl Work {
     }
 
     fn poll(&mut self) -> Result<()> {
+        self.forget()?;
         self.connect()?;
         let Some(session) = &self.session else { return Ok(()) };
         let began = now();
@@ -121,13 +125,23 @@ impl Work {
                     "the database has forgotten something, or this node has missed it: it starts again"
                 );
                 self.shared.freshness.lost();
-                self.shared.memory.forget()?;
+                self.must_forget = true;
+                self.forget()?;
             }
         }
         Ok(())
     }
 
-    /// Connects, and finds out whether it is still the same server with the same history.
+    /// Drops what may be wrong from memory. A failure is repeated before the next poll.
+    fn forget(&mut self) -> Result<()> {
+        if self.must_forget {
+            self.shared.memory.forget()?;
+            self.must_forget = false;
+        }
+        Ok(())
+    }
+
+    /// Connects, and begins another history if the server was restarted.
     fn connect(&mut self) -> Result<()> {
         if self.session.is_some() && self.epoch == self.shared.servers.epoch() {
             return Ok(());
@@ -137,7 +151,7 @@ impl Work {
         let purpose = if servers.are_many() { Use::Polls } else { Use::Writes };
         let (session, epoch) = servers.connect(purpose)?;
         self.epoch = epoch;
-        // What one server of a cluster has forgotten, it is sent by the others before it serves again.
+        // A server of a cluster gets what it has forgotten from the others before it serves again.
         let is_new = match (self.last, session.uptime()?) {
             _ if servers.are_many() => false,
             (Some(last), Some(uptime)) => uptime < last.elapsed() + SLACK,
@@ -149,11 +163,11 @@ impl Work {
         Ok(())
     }
 
-    /// Keeps the lane, and takes away what all nodes have seen for long.
+    /// Keeps the lane, and deletes rows that all nodes have seen long ago.
     fn keep(&mut self) {
         let Some(session) = &self.session else { return };
         let shared = &self.shared;
-        // Also of a node that writes nothing: others see by its lane that it runs.
+        // Also for a node that writes nothing: others see by its lane that it runs.
         let mut kept = shared.outbox.provide(session);
         kept = kept.and_then(|()| shared.outbox.settle_left(session));
         if self.renewed.elapsed() >= RENEW_EVERY {
@@ -173,8 +187,8 @@ impl Work {
     }
 }
 
-/// Begins another history if the server runs anew: what it remembers may be less than what nodes have seen. Of several
-/// nodes that notice, one does. The servers of a cluster that replicates by certification are one.
+/// Begins another history if the server was restarted: it may have lost what nodes have seen. Of several nodes that notice,
+/// one does. All servers of a Galera cluster are one run.
 fn begin_history(session: &Session, is_new: bool, known: u64) -> Result<()> {
     const RUN: &str = "SELECT COALESCE(
         (SELECT CAST(CONV(LEFT(MD5(variable_value), 15), 16, 10) AS SIGNED) FROM information_schema.global_status
@@ -189,7 +203,7 @@ fn begin_history(session: &Session, is_new: bool, known: u64) -> Result<()> {
     session.run(begin, params![next, run, is_new, known, run, SAME_RUN]).map(drop)
 }
 
-/// Takes away rows older than ten minutes that no gap comes before, and says up to where.
+/// Deletes rows older than ten minutes without a gap before them, and moves the deletion marks.
 fn clean(session: &Session, closed: &Position) -> Result<()> {
     for (lane, number) in closed.lanes() {
         let old = "SELECT max(number) FROM outbox

@@ -1,4 +1,4 @@
-//! One connection to the server: statements prepared once, and what went wrong last.
+//! A connection to the server, with prepared statements and its last trouble.
 
 use crate::store::{Result, StoreError, Value};
 use mysql::prelude::{FromValue, Queryable as _};
@@ -9,26 +9,26 @@ use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-/// Statements that a session keeps prepared; a server has 16,382 of them for all of its sessions.
+/// Prepared statements of a session; a server has 16,382 for all sessions.
 const PREPARED: usize = 64;
 const CONNECT_TIME: Duration = Duration::from_secs(3);
-/// Time in which a server answers or is taken for lost: longer than any statement may take.
+/// Time without an answer after which a server counts as lost: longer than any statement may take.
 const ANSWER_TIME: Duration = Duration::from_secs(20);
-/// The same of what can be done elsewhere or later, and of queries over whole tables.
+/// The same for the other uses.
 const BRIEF_ANSWER_TIME: Duration = Duration::from_secs(1);
 const CLUSTER_ANSWER_TIME: Duration = Duration::from_secs(6);
 const LONG_ANSWER_TIME: Duration = Duration::from_secs(600);
 
-/// Numbers of errors that say that a transaction met another one and may be run again: a deadlock, a lock that was
-/// waited for too long, and the failed certification of a cluster (<https://mariadb.com/kb/en/mariadb-error-codes/>).
+/// Errors of a transaction that conflicts with another one and may be run again: deadlock, lock timeout, and failed
+/// certification of a cluster (<https://mariadb.com/kb/en/mariadb-error-codes/>).
 const DEADLOCK: u16 = 1213;
 const LOCK_WAIT_TIMEOUT: u16 = 1205;
 const RECORD_CHANGED: u16 = 1020;
-/// A savepoint is gone, and with it the transaction that it was made in.
+/// A savepoint does not exist, so its transaction was undone.
 const NO_SAVEPOINT: u16 = 1305;
 const DUPLICATE: u16 = 1062;
 
-/// What keeps a transaction from being committed, though nothing is wrong with its job.
+/// A reason why a transaction cannot be committed although its job succeeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
     Conflict,
@@ -43,16 +43,16 @@ pub(in crate::store) struct Done {
 
 pub(in crate::store) struct Session {
     conn: RefCell<Conn>,
-    /// Texts with `?1` and `?2` as the server wants them.
+    /// Statements with `?1` and `?2`, in the form that the server takes.
     texts: RefCell<HashMap<String, Text>>,
     trouble: Cell<Option<Trouble>>,
-    /// Time of a query as it is set, in seconds.
+    /// Time limit of a query that is set, in seconds.
     time: Cell<f64>,
-    /// Whether the server may undo a transaction between two statements without saying so.
+    /// Whether the server may undo a transaction between two statements without an error: see [`watch`](Self::watch).
     is_watchful: Cell<bool>,
 }
 
-/// A statement with `?` only, and which value each of them is.
+/// A statement with `?` only, and the index of the value for each.
 #[derive(Clone, Debug)]
 struct Text {
     sql: String,
@@ -61,15 +61,15 @@ struct Text {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum Use {
-    /// Reads: all queries of a transaction see one moment.
+    /// All queries of a transaction see one moment.
     Reads,
-    /// Writes: each statement sees what is committed, and holds what it changes.
+    /// Each statement sees what is committed, and locks what it changes.
     Writes,
-    /// Polls of a cluster, which may stand still for as long as a server that has died is waited for.
+    /// Polls of a cluster, which may stall while it waits for a dead server.
     Polls,
-    /// What can be done elsewhere or later: a server that is slow is soon given up.
+    /// Work that can be done elsewhere or later, with a short timeout.
     Brief,
-    /// A copy of a whole store: a statement may take long.
+    /// Copies of a whole store, whose statements may take long.
     Copies,
 }
 
@@ -89,12 +89,12 @@ impl Session {
             .read_timeout(Some(time))
             .write_timeout(Some(time))
             .tcp_nodelay(true)
-            // An update that leaves a row as it is has found it all the same.
+            // An update that leaves a row as it is counts it.
             .additional_capabilities(mysql::consts::CapabilityFlags::CLIENT_FOUND_ROWS)
             .init(vec![
                 "SET NAMES utf8mb4 COLLATE utf8mb4_bin",
                 "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO'",
-                // Locks of a process that was stopped go when it does not go on.
+                // Ends the locks of a process that is stopped.
                 "SET SESSION idle_transaction_timeout = 10, innodb_lock_wait_timeout = 5, time_zone = '+00:00'",
             ]);
         let mut conn = Conn::new(options)?;
@@ -108,19 +108,19 @@ impl Session {
         })
     }
 
-    /// From now on no transaction is committed in part. A server of a cluster undoes a transaction that met one of another
-    /// server, and is to say so at the next statement. In 3 of 17 runs of a test on a busy machine (MariaDB 10.11.19,
-    /// writes on two servers) parts of transactions were committed, as if it had not; in 25 runs with this, none.
-    /// Each statement is sent alone: of several in one text, errors after the first were lost.
+    /// Prevents transactions that are committed in part. A server of a cluster undoes a transaction that conflicts with
+    /// one of another server, and should report it at the next statement. In 3 of 17 runs of a test on a busy machine
+    /// (MariaDB 10.11.19, writes on two servers) it did not, and parts of transactions were committed; in 25 runs with
+    /// this, none. Each statement is sent alone: of several in one text, errors after the first were lost.
     pub(super) fn watch(&self) {
         self.is_watchful.set(true);
     }
 
     pub(super) fn begin_write(&self) -> Result<()> {
-        // Without autocommit what follows an undone transaction is another one, which has no such savepoint.
         if !self.is_watchful.get() {
             return self.batch("START TRANSACTION");
         }
+        // Without autocommit, statements after an undone transaction begin another one, which has no such savepoint.
         self.batch("SET autocommit = 0")?;
         self.batch("START TRANSACTION")?;
         self.batch("SAVEPOINT whole")
@@ -138,7 +138,7 @@ impl Session {
         if committed.is_err() {
             let trouble = self.take_trouble();
             if trouble != Some(Trouble::Lost) {
-                // What is left of it. Where that fails, the session is lost, and the rest with it.
+                // If this fails, the session is lost, and the rest of the transaction with it.
                 self.roll_back()?;
             }
             self.trouble.set(trouble);
@@ -159,7 +159,7 @@ impl Session {
         Ok(self.execute(sql, values, |result| result.collect::<Result<Vec<_>, _>>())?)
     }
 
-    /// The first column of the first row of a query, if there is one.
+    /// The first column of the first row of a query, if any.
     pub(in crate::store) fn value<T: FromValue>(
         &self,
         sql: &str,
@@ -176,12 +176,12 @@ impl Session {
         Ok(self.execute(sql, values, done)?)
     }
 
-    /// The same with values that it may take.
+    /// [`run`](Self::run) without a copy of the values.
     pub(in crate::store) fn run_owned(&self, sql: &str, values: Vec<mysql::Value>) -> Result<Done> {
         Ok(self.send(sql, Params::Positional(values), done)?)
     }
 
-    /// The rows of a query one by one, as they come, to whoever has the time for them.
+    /// Passes the rows of a query as they arrive, for large tables.
     pub(in crate::store) fn stream<T, E: From<StoreError>>(
         &self,
         sql: &str,
@@ -193,7 +193,7 @@ impl Session {
         outcome.map_err(StoreError::from)?
     }
 
-    /// Inserts a row; nothing when its key is taken.
+    /// Inserts a row. Returns `None` when its key exists.
     pub(in crate::store) fn run_unless_taken(
         &self,
         sql: &str,
@@ -206,21 +206,28 @@ impl Session {
         }
     }
 
-    /// All rows of a query that is not worth preparing, as it is another one each time.
+    /// All rows of a query that is not prepared, because its text changes.
     pub(super) fn text(&self, sql: &str) -> Result<Vec<mysql::Row>> {
         let rows = self.conn.borrow_mut().query(sql);
         self.note(&rows);
         Ok(rows?)
     }
 
-    /// How long the server has run, in whole seconds.
+    /// Time since the server's start, in whole seconds.
     pub(super) fn uptime(&self) -> Result<Option<Duration>> {
         let rows = self.text("SHOW GLOBAL STATUS LIKE 'Uptime'")?;
         let text = rows.first().and_then(|row| row.get::<String, _>(1));
         Ok(text.and_then(|text| text.parse().ok()).map(Duration::from_secs))
     }
 
-    /// Statements without values, of which none answers rows.
+    /// Whether the database has a table of this name.
+    pub(in crate::store) fn has_table(&self, name: &str) -> Result<bool> {
+        let sql = "SELECT 1 FROM information_schema.tables
+             WHERE table_schema = DATABASE() AND table_name = ?";
+        Ok(!self.query(sql, &[Value::Text(name)])?.is_empty())
+    }
+
+    /// Runs statements without values and rows.
     pub(in crate::store) fn batch(&self, sql: &str) -> Result<()> {
         Ok(self.command(sql)?)
     }
@@ -272,7 +279,7 @@ impl Session {
         result
     }
 
-    /// The text as the server wants it, with its values.
+    /// The statement and values in the form that the server takes.
     fn ordered<'s>(&self, sql: &'s str, values: &[Value<'_>]) -> (Cow<'s, str>, Vec<mysql::Value>) {
         if !has_numbers(sql) {
             return (Cow::Borrowed(sql), values.iter().map(mysql::Value::from).collect());
@@ -310,7 +317,7 @@ fn done(result: &mut mysql::QueryResult<'_, '_, '_, mysql::Binary>) -> Result<Do
 /// Whether the connection cannot be used any longer.
 pub(super) fn is_lost(error: &Error) -> bool {
     match error {
-        // The server is going down, has ended the connection, or takes no part in its cluster.
+        // The server stops, has ended the connection, or is not part of its cluster.
         Error::MySqlError(error) => {
             [1047, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1317, 1927, 1928, 4031]
                 .contains(&error.code)
@@ -336,7 +343,7 @@ impl Text {
             text.push_str(&rest[..=at]);
             rest = &rest[at + 1..];
             let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-            // A statement has either kind; the next one follows the last, as in SQLite.
+            // A statement has either kind. A plain `?` follows the last value, as in SQLite.
             let number = rest[..digits].parse::<usize>().unwrap_or(order.len() + 1);
             order.push(number.saturating_sub(1));
             rest = &rest[digits..];
@@ -346,7 +353,6 @@ impl Text {
     }
 }
 
-/// What an error of the server, or of the way to it, means.
 impl From<Error> for StoreError {
     fn from(error: Error) -> Self {
         let text = error.to_string();
@@ -376,7 +382,7 @@ impl From<Error> for StoreError {
     }
 }
 
-/// Whether the server said this.
+/// Whether the server reported this error.
 pub(super) fn is_refusal(error: &Error) -> bool {
     matches!(error, Error::MySqlError(_))
 }

@@ -1,4 +1,4 @@
-//! One reading connection: every read has a deadline, and ends when nobody waits for it.
+//! A reading connection, whose reads end at a deadline or when their caller is gone.
 #![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
 use super::log::Log;
@@ -8,11 +8,11 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// Time that a read of a request may take: half of the default of `server.request_timeout`, and far more
-/// than anything takes that a request can ask for.
+/// Time limit of a read for a request: half of the default of `server.request_timeout`, and far more than any request
+/// needs.
 pub(in crate::store) const READ_TIME: Duration = Duration::from_secs(5);
 
-/// Steps of SQLite's virtual machine between two looks at the clock: some 20 µs.
+/// Steps of SQLite's virtual machine between two checks of the bounds: about 20 µs.
 const STEPS: i32 = 1000;
 
 pub(super) struct Reader {
@@ -21,11 +21,11 @@ pub(super) struct Reader {
     log: Arc<Log>,
 }
 
-/// What ends a read before it is done.
+/// Conditions that interrupt a read.
 pub(super) struct Bounds {
-    /// Time from its beginning; `None`: as long as it takes.
+    /// Longest time; `None` means unlimited.
     pub(super) time: Option<Duration>,
-    /// Gone when nobody waits for it any longer.
+    /// Expired when the caller is gone.
     pub(super) waits: Weak<()>,
 }
 
@@ -34,7 +34,7 @@ impl Reader {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let conn = Connection::open_with_flags(path, flags)?;
         conn.busy_timeout(Duration::from_secs(5))?;
-        // 2 MiB of page cache a reader: the index pages of a busy listing, not the whole store.
+        // 2 MiB of page cache for each reader: the index pages of a busy listing, not the whole store.
         conn.execute_batch(
             "PRAGMA query_only=ON; PRAGMA cache_size=-2048; PRAGMA trusted_schema=OFF;",
         )?;
@@ -42,7 +42,6 @@ impl Reader {
         Ok(Reader { conn, log })
     }
 
-    /// Runs one whole read transaction within these bounds.
     pub(super) fn run<T>(
         &mut self,
         bounds: Bounds,
