@@ -100,7 +100,7 @@ impl Follower {
     }
 }
 
-/// How much of the outbox a replica contains, polled as the primary is.
+/// The part of the outbox that a replica contains. It is polled like the primary.
 #[derive(Debug, Default)]
 pub struct Replica {
     seen: Progress,
@@ -124,7 +124,7 @@ impl Replica {
         }
     }
 
-    /// What it contains at least, from now on.
+    /// The label of what it contains from now on.
     pub fn label(&self) -> Label {
         Label { history: self.history, position: self.seen.closed().clone() }
     }

@@ -43,7 +43,7 @@ impl PartialEq for Position {
 
 impl Eq for Position {}
 
-/// What something contains at least: a load as it begins, a response, or a replica.
+/// The least that a load, a response or a replica contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     /// The history it belongs to.

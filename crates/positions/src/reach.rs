@@ -1,4 +1,4 @@
-//! What a node knows to have ended, and whether something from elsewhere contains it.
+//! The changes that a node knows of, and the check that something from elsewhere contains them.
 //!
 //! A replica is behind the primary, and so may be a response in a shared cache. Either is right for a request if it
 //! contains every write that this node knows to have ended the stamps that the request depends on: everything
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What one node knows to have ended. Stamps are 64-bit hashes of names.
+/// The changes that one node knows of. Stamps are 64-bit hashes of names.
 #[derive(Debug)]
 pub struct Reach {
     /// Version at which each bucket last ended. Stamps that share a bucket only require more than necessary.
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn a_number_that_is_missing_before_another_holds_a_replica_back() {
         let reach = began(&[]);
-        // Of the lane, the second has been seen, and the first not yet.
+        // The second number of the lane was seen, and the first was not.
         reach.ended_post(0, 2, 1);
         assert!(reach.has(&[(0, 1)]).unwrap() < reach.needed_by(&[1]));
     }

@@ -31,7 +31,7 @@ pub use socket::{FILE, Socket, SocketError};
 /// Sets the filter of the log, or returns its fault.
 pub type SetLog = Box<dyn Fn(&str) -> Result<(), Box<dyn std::error::Error>> + Send + Sync>;
 
-/// What the process provides for the operator's commands.
+/// Parts of the process that the operator's commands use.
 pub struct Operated {
     /// Socket for the commands.
     pub socket: Socket,

@@ -173,7 +173,7 @@ impl Store {
     ) -> Result<T, E> {
         let _time = current::time(Part::Store);
         let delay = self.freshness().map(|freshness| freshness.delay());
-        // Of a command, or of work beside requests, the next write of this thread waits as well.
+        // After a write of a command, or of background work, the thread waits as well.
         let pause = delay.filter(|_| !handover::is_request());
         let paused = move |_: &T| pause.into_iter().for_each(std::thread::sleep);
         let outcome = self.commit(Company::Shared, job, paused).await;
@@ -354,7 +354,7 @@ pub(crate) struct StoreSizes {
 pub(crate) struct FileSizes {
     /// Without the log.
     pub(crate) database_bytes: u64,
-    /// Of the write-ahead log.
+    /// Size of the write-ahead log.
     pub(crate) log_bytes: u64,
 }
 

@@ -47,7 +47,6 @@ impl Script {
 #[derive(Clone)]
 pub struct Server {
     links: Arc<Links>,
-    answer: Duration,
 }
 
 impl fmt::Debug for Server {
@@ -62,7 +61,7 @@ impl Server {
     /// # Errors
     /// There is no address, or the client rejects it.
     pub fn new(urls: &[Url], purpose: Purpose) -> Result<Self, Error> {
-        Ok(Self { links: Links::new(urls, purpose)?, answer: purpose.answer })
+        Ok(Self { links: Links::new(urls, purpose)? })
     }
 
     /// Whether it is available, as far as is known.
@@ -90,8 +89,7 @@ impl Server {
     /// The connection or the call fails or times out.
     pub async fn check(&self, command: &Cmd) -> Result<(), Error> {
         let run = async { self.links.connect_in_time().await?.run::<redis::Value>(command).await };
-        let asked = tokio::time::timeout(self.answer, run).await;
-        asked.unwrap_or(Err(Error::Late(self.answer))).map(drop)
+        self.in_time(run).await.map(drop)
     }
 
     /// Runs a command if this thread has a connection; otherwise starts to connect.
@@ -139,9 +137,13 @@ impl Server {
         self.links.connection().ok_or(Error::Skipped)
     }
 
+    async fn in_time<T>(&self, run: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let limit = self.links.purpose.answer;
+        tokio::time::timeout(limit, run).await.unwrap_or(Err(Error::Late(limit)))
+    }
+
     async fn within<T>(&self, run: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        let asked = tokio::time::timeout(self.answer, run).await;
-        let answer = asked.unwrap_or(Err(Error::Late(self.answer)));
+        let answer = self.in_time(run).await;
         if !matches!(answer, Err(Error::Skipped)) {
             self.links.answered(answer.as_ref().err());
         }

@@ -200,7 +200,7 @@ pub(crate) struct Links {
     maker: Maker,
     links: [Link; LINKS],
     pub(crate) breaker: Breaker,
-    purpose: Purpose,
+    pub(crate) purpose: Purpose,
     complained: Mutex<Option<Instant>>,
 }
 

@@ -1,17 +1,17 @@
-//! A node as the simulation drives it: what a service does around the protocol.
+//! A simulated node: the parts of a service around the protocol.
 
 use super::database::{BUCKETS, KEYS, Server};
 use crate::{Follower, Label, Lane, Moment, Reach, Replica};
 use std::time::Duration;
 
-/// A clock that gains or loses, and stops while its machine is suspended.
+/// A clock that runs fast or slow, and stops while its machine is suspended.
 #[derive(Clone, Debug)]
 pub struct Clock {
     pub rate: f64,
     pub offset: f64,
-    /// Time that the machine was suspended, in µs of the world.
+    /// Time of suspension so far, in µs of the world.
     pub stopped: u64,
-    /// How often it was read: no two readings are the same.
+    /// Number of readings, each of which is unique.
     pub reads: u64,
 }
 
@@ -22,7 +22,7 @@ impl Clock {
         Moment((micros * 1000.0) as u64 + self.reads)
     }
 
-    /// How long so much time of this clock takes, in µs of the world.
+    /// Converts a duration by this clock into µs of the world.
     pub fn takes(&self, time: Duration) -> u64 {
         (time.as_nanos() as f64 / 1000.0 / self.rate).ceil() as u64
     }
@@ -51,7 +51,7 @@ pub struct Body {
 
 #[derive(Debug)]
 pub struct Node {
-    /// What an earlier life has begun is not answered to this one.
+    /// Number of restarts. Actions of an earlier life end with it.
     pub life: u64,
     pub alive: bool,
     pub clock: Clock,
@@ -69,7 +69,7 @@ pub struct Node {
     pub cache: [Option<(usize, u64)>; KEYS],
     pub flights: [Option<Flight>; KEYS],
     pub waiting: Vec<Request>,
-    /// The poll under way.
+    /// Id of the poll under way.
     pub polling: Option<u64>,
     /// The server of a cluster that this node uses.
     pub server: Server,
@@ -97,7 +97,7 @@ impl Node {
         }
     }
 
-    /// Everything in memory is gone.
+    /// Loses everything in memory.
     pub fn restart(&mut self) {
         let server = std::mem::take(&mut self.server);
         *self = Node { life: self.life + 1, server, ..Node::new(self.clock.clone()) };

@@ -76,7 +76,7 @@ pub enum BackupError {
     /// Reading or writing failed.
     #[error("{what}: {reason}")]
     Io {
-        /// What was read or written.
+        /// The file or the operation.
         what: String,
         /// The system's reason.
         reason: io::Error,

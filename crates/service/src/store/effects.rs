@@ -181,7 +181,7 @@ impl Effects {
     }
 }
 
-/// What this process has in memory of a store. A command that only fills one has nothing.
+/// Parts of the process that keep state of the store in memory. A command that only fills a store has none.
 #[derive(Default)]
 pub(super) struct Memory {
     known: Mutex<Known>,

@@ -114,42 +114,53 @@ impl<'c> Conn<'c> {
         values: &[Value<'_>],
         mut read: impl FnMut(&Row<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
-        let sql = sql.into();
-        match self.0 {
-            Engine::Sqlite(conn) => {
-                let mut statement = conn.prepare_cached(sql.sqlite)?;
-                let mut rows = statement.query(rusqlite::params_from_iter(values))?;
-                let mut found = Vec::new();
-                while let Some(row) = rows.next()? {
-                    found.push(read(&Row(Cells::Sqlite(row)))?);
-                }
-                Ok(found)
-            }
-            Engine::Maria(session) => {
-                let rows = session.query(sql.maria, values)?;
-                rows.iter().map(|row| read(&Row(Cells::Maria(row)))).collect()
-            }
-        }
+        let mut found = Vec::new();
+        self.each(sql.into(), values, |row| {
+            found.push(read(row)?);
+            Ok(true)
+        })?;
+        Ok(found)
     }
 
+    /// The first row of a query, if any.
     pub(crate) fn first<'s, T>(
         &self,
         sql: impl Into<Sql<'s>>,
         values: &[Value<'_>],
-        read: impl FnOnce(&Row<'_>) -> Result<T>,
+        mut read: impl FnMut(&Row<'_>) -> Result<T>,
     ) -> Result<Option<T>> {
-        let sql = sql.into();
+        let mut found = None;
+        self.each(sql.into(), values, |row| {
+            found = Some(read(row)?);
+            Ok(false)
+        })?;
+        Ok(found)
+    }
+
+    /// Passes the rows of a query to `take` until it returns `false`.
+    fn each(
+        &self,
+        sql: Sql<'_>,
+        values: &[Value<'_>],
+        mut take: impl FnMut(&Row<'_>) -> Result<bool>,
+    ) -> Result<()> {
         match self.0 {
             Engine::Sqlite(conn) => {
                 let mut statement = conn.prepare_cached(sql.sqlite)?;
                 let mut rows = statement.query(rusqlite::params_from_iter(values))?;
-                rows.next()?.map(|row| read(&Row(Cells::Sqlite(row)))).transpose()
+                while let Some(row) = rows.next()?
+                    && take(&Row(Cells::Sqlite(row)))?
+                {}
             }
             Engine::Maria(session) => {
-                let rows = session.query(sql.maria, values)?;
-                rows.first().map(|row| read(&Row(Cells::Maria(row)))).transpose()
+                for row in session.query(sql.maria, values)? {
+                    if !take(&Row(Cells::Maria(&row)))? {
+                        break;
+                    }
+                }
             }
         }
+        Ok(())
     }
 
     /// The only row of a query that always has one.
@@ -157,7 +168,7 @@ impl<'c> Conn<'c> {
         &self,
         sql: impl Into<Sql<'s>>,
         values: &[Value<'_>],
-        read: impl FnOnce(&Row<'_>) -> Result<T>,
+        read: impl FnMut(&Row<'_>) -> Result<T>,
     ) -> Result<T> {
         let found = self.first(sql, values, read)?;
         found.ok_or_else(|| StoreError::Other("a query found no row".to_owned()))

@@ -1,4 +1,4 @@
-//! What goes wrong, and whether all is well again afterwards.
+//! Faults, and the final check that all nodes have recovered.
 
 use super::super::database::{KEYS, Logged};
 use super::{BUSY, Kind, MS, NODES, Violation, World};
@@ -6,12 +6,7 @@ use super::{BUSY, Kind, MS, NODES, Violation, World};
 impl World {
     pub(super) fn something_goes_wrong(&mut self) {
         if self.now > BUSY {
-            for node in 0..NODES {
-                if !self.nodes[node].alive {
-                    self.nodes[node].alive = true;
-                }
-            }
-            return;
+            return self.nodes.iter_mut().for_each(|node| node.alive = true);
         }
         let node = self.below(NODES as u64) as usize;
         match self.below(8) {
@@ -19,7 +14,7 @@ impl World {
             3 => self.die(node),
             4 => self.shared.clear(),
             5 => {
-                // The tier goes back to what it was some time ago.
+                // The shared cache goes back to an earlier state.
                 let before = std::mem::replace(&mut self.shared_before, self.shared.clone());
                 self.shared = before;
             }
@@ -39,7 +34,7 @@ impl World {
         }
         it.paused_until = self.now + time;
         if self.kind == Kind::Suspended {
-            // The clock stands still meanwhile; nobody reads it before the end.
+            // The clock stops; it is not read before the end of the pause.
             it.clock.stopped += time;
         }
     }
@@ -58,18 +53,18 @@ impl World {
 
     fn fail_over(&mut self) {
         let now = self.now;
-        // A crash keeps what was durable; a replica has what it had received.
+        // A crash keeps all commits; a replica has those that it received.
         let kept = if self.one_in(2) { self.database.log.len() } else { self.replica.applied };
         self.database.fail_over(now, kept);
         self.ids += 1;
         let history = self.ids;
         self.database.leased_until = Default::default();
         self.database.write(now, Logged::History(history));
-        // The replica begins anew, from a copy.
+        // The replica starts again from a copy.
         self.replica = self.database.primary.clone();
     }
 
-    /// When nothing happens any more, every node knows everything, without gaps.
+    /// Checks that at the end every node knows everything, without gaps.
     pub(super) fn came_to_rest(&mut self) {
         if self.violation.is_some() {
             return;

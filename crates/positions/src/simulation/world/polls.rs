@@ -1,4 +1,4 @@
-//! What nodes and replicas learn from the primary, and when.
+//! Polls of nodes, and replication.
 
 use super::super::database::{Commit, LANES, Server};
 use super::{Kind, MS, NODES, World};
@@ -15,7 +15,7 @@ impl World {
         self.after(time, move |world| world.poll_regularly(node));
     }
 
-    /// Begins a poll unless one is under way.
+    /// Starts a poll unless one is under way.
     pub(super) fn poll(&mut self, node: usize) {
         let it = &mut self.nodes[node];
         if !it.alive || it.paused_until > self.now || it.polling.is_some() {
@@ -31,17 +31,16 @@ impl World {
         let first = self.below(time);
         let second = first + self.below(time - first);
         let (history, life) = (self.database.primary.history, self.nodes[node].life);
-        // Two pages, each with a snapshot of its own; the marks come with the last.
+        // Two pages, each with its own snapshot; the marks come with the last.
         self.after(first, move |world| {
             let above_too = above.clone();
             let page =
                 world.of_node(node, |server, commits| server.read(&above, 0..LANES / 2, commits));
             world.after(second - first, move |world| {
-                let commits_of = |server: &Server, commits: &[_]| {
+                let (rest, marks) = world.of_node(node, |server, commits| {
                     (server.read(&above_too, LANES / 2..LANES, commits), server.marks.clone())
-                };
-                let (rest, marks) = world.of_node(node, commits_of);
-                // A session does not outlive its server; and some polls are lost.
+                });
+                // A session ends with its server, and some polls are lost.
                 let broken = world.database.primary.history != history || world.one_in(30);
                 let rows = page.into_iter().chain(rest).collect();
                 let poll = Poll { history, marks, rows };
@@ -89,8 +88,8 @@ impl World {
         self.serve_waiting(node);
     }
 
-    /// What a node reads from the database: the primary, or its own server of a cluster, which first waits until
-    /// it has everything that was committed (`wsrep_sync_wait`).
+    /// Reads from the node's server: the primary, or its own server of a cluster, which first waits until it has everything
+    /// that was committed (`wsrep_sync_wait`).
     pub(super) fn of_node<T>(
         &mut self,
         node: usize,

@@ -1,16 +1,16 @@
-//! Requests, and how they are answered.
+//! Requests and their answers.
 
 use super::super::database::{KEYS, LIST};
 use super::super::node::{Body, Flight, Request};
 use super::{BUSY, MS, NODES, Violation, World};
 use crate::planted::{Mistake, planted};
 
-/// A request waits so long for a fresh poll, then it is refused.
+/// Longest wait of a request for a poll; then it is refused.
 const PATIENCE: u64 = 300 * MS;
 
-/// How an answer was made, in the order of [`World::run`]'s figures.
+/// Source of an answer, in the order of [`World::run`]'s numbers.
 #[derive(Clone, Copy, Debug)]
-enum How {
+enum Source {
     Hit,
     Shared,
     Primary,
@@ -57,7 +57,7 @@ impl World {
         if let Some((version, then)) = it.cache[key]
             && (ended == then || planted(Mistake::HitMoved))
         {
-            return self.answer(&request, version, How::Hit);
+            return self.answer(&request, version, Source::Hit);
         }
         if let Some(flight) = &mut it.flights[key]
             && (ended == flight.ended || planted(Mistake::JoinAny))
@@ -81,7 +81,7 @@ impl World {
                 if it.ended(key) == ended || planted(Mistake::KeepMoved) {
                     it.cache[key] = Some((body.version, it.ended(key)));
                 }
-                world.answer(&request, body.version, How::Shared);
+                world.answer(&request, body.version, Source::Shared);
             });
         });
     }
@@ -113,7 +113,7 @@ impl World {
         let (history, life) = (self.database.primary.history, self.nodes[node].life);
         self.after(snapshot, move |world| {
             if world.database.primary.history != history {
-                // The session has died with its server.
+                // The session ended with its server.
                 return world.on_life(node, life, 0, move |world| {
                     if world.nodes[node].flights[key].as_ref().is_some_and(|flight| flight.id == id)
                     {
@@ -135,7 +135,7 @@ impl World {
                 if store && (unmoved || planted(Mistake::StoreMoved)) {
                     it.cache[key] = Some((version, it.ended(key)));
                 }
-                // A body whose stamps have moved may go to the others: its label says what it contains.
+                // A body whose key has ended may be shared: its label shows what it contains.
                 if store
                     && (unmoved || world.one_in(3))
                     && let Some(label) = label
@@ -146,15 +146,19 @@ impl World {
                     });
                 }
                 for (n, waiter) in waiters.iter().enumerate() {
-                    let how = if replica { How::Replica } else { How::Primary };
-                    world.answer(waiter, version, if n == 0 { how } else { How::Joined });
+                    let source = match (n, replica) {
+                        (0, true) => Source::Replica,
+                        (0, false) => Source::Primary,
+                        _ => Source::Joined,
+                    };
+                    world.answer(waiter, version, source);
                 }
             });
         });
     }
 
-    fn answer(&mut self, request: &Request, version: usize, how: How) {
-        self.served[how as usize] += 1;
+    fn answer(&mut self, request: &Request, version: usize, source: Source) {
+        self.served[source as usize] += 1;
         let commits = &self.database.commits;
         let concerns = |commit: usize| request.key == LIST || commits[commit].thing == request.key;
         let before = self
@@ -167,12 +171,12 @@ impl World {
         let (now, asked) = (self.now, request.asked);
         if version < needed.unwrap_or(0) {
             self.violation = Some(Violation(format!(
-                "{how:?} at {now}: {version} although {needed:?} was acknowledged before {asked}"
+                "{source:?} at {now}: {version} although {needed:?} was acknowledged before {asked}"
             )));
         }
         let grace = 2 * self.timing.delay().as_micros() as u64;
         if commits[version].lost.is_some_and(|lost| lost + grace < asked) {
-            let what = format!("{how:?} at {now}: {version}, which was lost before {asked}");
+            let what = format!("{source:?} at {now}: {version}, which was lost before {asked}");
             self.violation = Some(Violation(what));
         }
     }

@@ -73,21 +73,23 @@ impl<'a, 'r> Chain<'a, 'r> {
     /// Opens the backup that `from` reads, and those it builds on, which lie in `beside`. `place` names it in messages.
     pub(super) fn open(
         archives: &'a mut Archives<'r>,
-        place: Option<String>,
+        mut place: Option<String>,
         from: impl Read + 'r,
         beside: Option<&Path>,
     ) -> Result<Self, BackupError> {
         let mut layers: Vec<Layer<'a, 'r>> = Vec::new();
         let mut from: Box<dyn Read + 'r> = Box::new(from);
-        let mut place = place;
-        for slot in &mut archives.0 {
-            let layer = Layer::open(slot, place, from)?;
+        for Slot { place: kept, archive } in &mut archives.0 {
+            *kept = place;
+            let here = kept.as_deref();
+            let opened = Layer::open(archive, here, from);
+            let layer = opened.map_err(|error| error.about(here))?;
             if let Some(since) = layers.last().and_then(|above| above.manifest.since.as_ref())
                 && since.sha256 != layer.manifest.store().sha256
             {
                 return Err(BackupError::Refused(format!(
                     "{} is another backup than the one that is needed, which has a store with the SHA-256 {}",
-                    layer.place.as_deref().unwrap_or_default(),
+                    layer.place.unwrap_or_default(),
                     since.sha256
                 )));
             }
@@ -157,9 +159,9 @@ impl<'a, 'r> Chain<'a, 'r> {
         let mut found = 0;
         // The oldest first: newer ones overwrite its block.
         for layer in self.layers.iter_mut().rev() {
-            if let Some(bytes) = layer.block(self.at, &mut self.block)? {
-                found = bytes;
-            }
+            let place = layer.place;
+            let read = layer.block(self.at, &mut self.block);
+            found = read.map_err(|error| error.about(place))?.unwrap_or(found);
         }
         if found != length {
             return Err(unlike_manifest(self.manifest().store()));
@@ -176,7 +178,8 @@ impl<'a, 'r> Chain<'a, 'r> {
     pub(super) fn finish(self, keep: Option<&Path>) -> Result<Manifest, BackupError> {
         let manifest = self.manifest().clone();
         for (number, layer) in self.layers.into_iter().enumerate().rev() {
-            layer.finish(keep.filter(|_| number == 0))?;
+            let (place, keep) = (layer.place, keep.filter(|_| number == 0));
+            layer.finish(keep).map_err(|error| error.about(place))?;
         }
         let store = manifest.store();
         if self.sum.is_some_and(|sum| hex(&sum.finalize()) != store.sha256) {
@@ -193,7 +196,7 @@ fn length(bytes: u64, at: u64) -> usize {
 }
 
 struct Layer<'a, 'r> {
-    place: Option<String>,
+    place: Option<&'a str>,
     manifest: Manifest,
     entries: Entries<'a, Unpacked<'r>>,
     blocks: Summed<tar::Entry<'a, Unpacked<'r>>>,
@@ -203,31 +206,23 @@ struct Layer<'a, 'r> {
 
 impl<'a, 'r> Layer<'a, 'r> {
     fn open(
-        slot: &'a mut Slot<'r>,
-        place: Option<String>,
+        archive: &'a mut Option<Archive<Unpacked<'r>>>,
+        place: Option<&'a str>,
         from: Box<dyn Read + 'r>,
     ) -> Result<Self, BackupError> {
-        slot.place.clone_from(&place);
-        let unpacked = zstd::Decoder::new(from);
-        let opened = unpacked.map_err(damaged).and_then(|unpacked| {
-            let archive = slot.archive.insert(Archive::new(unpacked));
-            let mut entries = archive.entries().map_err(damaged)?;
-            let mut text = Vec::new();
-            let manifest = next(&mut entries, MANIFEST)?;
-            manifest.take(LONGEST_TEXT).read_to_end(&mut text).map_err(damaged)?;
-            let manifest = Manifest::parse(&text)?;
-            let Entry { name, bytes, .. } = &manifest.files[0];
-            let blocks = Summed::new(next(&mut entries, name)?, *bytes);
-            let mut layer = Self { place: None, manifest, entries, blocks, next: 0 };
-            if layer.manifest.since.is_some() {
-                layer.next = layer.number()?;
-            }
-            Ok(layer)
-        });
-        match opened {
-            Ok(layer) => Ok(Self { place, ..layer }),
-            Err(error) => Err(error.about(place.as_deref())),
+        let archive = archive.insert(Archive::new(zstd::Decoder::new(from).map_err(damaged)?));
+        let mut entries = archive.entries().map_err(damaged)?;
+        let mut text = Vec::new();
+        let manifest = next(&mut entries, MANIFEST)?;
+        manifest.take(LONGEST_TEXT).read_to_end(&mut text).map_err(damaged)?;
+        let manifest = Manifest::parse(&text)?;
+        let Entry { name, bytes, .. } = &manifest.files[0];
+        let blocks = Summed::new(next(&mut entries, name)?, *bytes);
+        let mut layer = Self { place, manifest, entries, blocks, next: 0 };
+        if layer.manifest.since.is_some() {
+            layer.next = layer.number()?;
         }
+        Ok(layer)
     }
 
     /// The number of the next block in an incremental backup.
@@ -248,48 +243,40 @@ impl<'a, 'r> Layer<'a, 'r> {
         if self.next != at || length == 0 {
             return Ok(None);
         }
-        let read = (|| {
-            if self.blocks.fill(&mut into[..length])? != length {
-                return Err(unlike_manifest(&self.manifest.files[0]));
-            }
-            self.next = if self.manifest.since.is_some() { self.number()? } else { at + 1 };
-            if self.next <= at {
-                return Err(unlike_manifest(&self.manifest.files[0]));
-            }
-            Ok(Some(length))
-        })();
-        read.map_err(|error: BackupError| error.about(self.place.as_deref()))
+        if self.blocks.fill(&mut into[..length])? != length {
+            return Err(unlike_manifest(&self.manifest.files[0]));
+        }
+        self.next = if self.manifest.since.is_some() { self.number()? } else { at + 1 };
+        if self.next <= at {
+            return Err(unlike_manifest(&self.manifest.files[0]));
+        }
+        Ok(Some(length))
     }
 
     /// Compares all of it with its manifest.
     fn finish(mut self, keep: Option<&Path>) -> Result<(), BackupError> {
-        let place = self.place.take();
-        let finished = (|| {
-            let [first, rest @ ..] = &*self.manifest.files else { return Ok(()) };
-            if self.blocks.finish()? != (first.bytes, first.sha256.clone()) {
-                return Err(unlike_manifest(first));
+        let [first, rest @ ..] = &*self.manifest.files else { return Ok(()) };
+        if self.blocks.finish()? != (first.bytes, first.sha256.clone()) {
+            return Err(unlike_manifest(first));
+        }
+        for entry in rest {
+            let mut text = Vec::new();
+            let found = next(&mut self.entries, &entry.name)?;
+            found.take(LONGEST_TEXT).read_to_end(&mut text).map_err(damaged)?;
+            let found = (text.len() as u64, hex(&Sha256::digest(&text)));
+            if found != (entry.bytes, entry.sha256.clone()) {
+                return Err(unlike_manifest(entry));
             }
-            for entry in rest {
-                let mut text = Vec::new();
-                let found = next(&mut self.entries, &entry.name)?;
-                found.take(LONGEST_TEXT).read_to_end(&mut text).map_err(damaged)?;
-                if (text.len() as u64, hex(&Sha256::digest(&text)))
-                    != (entry.bytes, entry.sha256.clone())
-                {
-                    return Err(unlike_manifest(entry));
-                }
-                if let Some(dir) = keep {
-                    let path = dir.join(KEY_FILE);
-                    let written = private::open(&path).and_then(|mut file| file.write_all(&text));
-                    written.map_err(BackupError::at(&path))?;
-                }
+            if let Some(dir) = keep {
+                let path = dir.join(KEY_FILE);
+                let written = private::open(&path).and_then(|mut file| file.write_all(&text));
+                written.map_err(BackupError::at(&path))?;
             }
-            if self.entries.next().is_some() {
-                return Err(BackupError::Damaged("something follows its last file".to_owned()));
-            }
-            Ok(())
-        })();
-        finished.map_err(|error: BackupError| error.about(place.as_deref()))
+        }
+        if self.entries.next().is_some() {
+            return Err(BackupError::Damaged("something follows its last file".to_owned()));
+        }
+        Ok(())
     }
 }
 
@@ -360,9 +347,8 @@ pub(super) fn fill(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
 /// # Errors
 /// The file is not a backup, or has an unknown format.
 pub fn builds_on(file: &Path) -> Result<Option<String>, BackupError> {
-    let shown = || file.display().to_string();
-    let opened = File::open(file).map_err(BackupError::at(file))?;
-    let mut slot = Slot::default();
-    let layer = Layer::open(&mut slot, Some(shown()), Box::new(opened))?;
+    let from = Box::new(File::open(file).map_err(BackupError::at(file))?);
+    let (place, mut archive) = (file.display().to_string(), None);
+    let layer = Layer::open(&mut archive, None, from).map_err(|error| error.about(Some(&place)))?;
     Ok(layer.manifest.since.map(|since| since.backup))
 }

@@ -63,7 +63,7 @@ fn cpu(clock: ClockId) -> Duration {
 /// Processor time since some moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Usage {
-    /// Of all processors, idle included.
+    /// Time of all processors, idle included.
     all: Duration,
     used: Duration,
     /// Used by this process.

@@ -248,7 +248,7 @@ impl Session {
         self.batch("START TRANSACTION READ ONLY")
     }
 
-    /// What kept the last statements from their end, and forgets it.
+    /// Takes the trouble of the last statements.
     pub(super) fn take_trouble(&self) -> Option<Trouble> {
         self.trouble.take()
     }

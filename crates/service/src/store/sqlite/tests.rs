@@ -24,12 +24,14 @@ async fn opened(group: usize) -> (tempfile::TempDir, Store) {
     (dir, store)
 }
 
-/// Adds a table, so that the tests need no system's.
+/// Adds tables, so that the tests need no system's.
 async fn with_notes(store: &Store) {
-    let made: Result<()> =
-        store.write(|tx| tx.batch("CREATE TABLE notes (id INTEGER PRIMARY KEY, n INTEGER NOT NULL CHECK (n < 100));
-            CREATE TABLE parts (note INTEGER NOT NULL REFERENCES notes (id) DEFERRABLE INITIALLY DEFERRED);")).await;
-    made.unwrap();
+    store
+        .execute(
+            "CREATE TABLE notes (id INTEGER PRIMARY KEY, n INTEGER NOT NULL CHECK (n < 100));
+             CREATE TABLE parts (note INTEGER NOT NULL REFERENCES notes (id) DEFERRABLE INITIALLY DEFERRED);",
+        )
+        .await;
 }
 
 fn insert(tx: &Tx<'_>, n: i64) -> Result<()> {

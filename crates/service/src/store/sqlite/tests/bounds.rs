@@ -28,10 +28,7 @@ fn endless(conn: &Conn<'_>) -> Result<i64> {
     conn.one(sql, &[])
 }
 
-async fn with_blobs(store: &Store) {
-    let made: Result<()> = store.write(|tx| tx.batch("CREATE TABLE blobs (b BLOB)")).await;
-    made.unwrap();
-}
+const BLOBS: &str = "CREATE TABLE blobs (b BLOB)";
 
 fn insert_blob(tx: &mut Tx<'_>) -> Result<()> {
     tx.run("INSERT INTO blobs VALUES (zeroblob(65536))", &[])?;
@@ -79,7 +76,7 @@ async fn the_log_stays_short_while_reads_overlap_all_the_time() {
     const LIMIT: usize = 1 << 20;
     let rounds = std::env::var("SOAK_ROUNDS").map_or(1, |rounds| rounds.parse().unwrap());
     let (_dir, store) = opened_with(4, LIMIT).await;
-    with_blobs(&store).await;
+    store.execute(BLOBS).await;
     let done = Arc::new(AtomicBool::new(false));
     let readers: Vec<_> = (0..3)
         .map(|_| {
@@ -127,7 +124,7 @@ async fn the_log_stays_short_while_reads_overlap_all_the_time() {
 async fn the_log_of_writes_alone_begins_anew_long_before_its_limit() {
     let dir = tempfile::tempdir().unwrap();
     let store = open_with(dir.path(), 1, 1 << 30);
-    with_blobs(&store).await;
+    store.execute(BLOBS).await;
     let log = || store.sizes().files.unwrap().log_bytes;
     let mut written: u64 = 0;
     // 64 MiB; more on a busy machine, where the thread may be late at first.
