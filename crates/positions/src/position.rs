@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 /// Number of lanes, hence most nodes that write.
 pub const LANES: u8 = 64;
 
-/// A number for each lane. Missing lanes are at 0, before their first number.
-#[derive(Clone, Debug, Default)]
+/// A number for each lane. Missing lanes are at 0, before their first number; the last lane present is above 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Position(Vec<u64>);
 
 impl Position {
@@ -17,11 +17,11 @@ impl Position {
 
     /// Raises a lane to this number, if it is lower.
     pub fn raise(&mut self, lane: u8, number: u64) {
-        let lane = usize::from(lane);
-        if self.0.len() <= lane {
-            self.0.resize(lane + 1, 0);
+        if number > self.get(lane) {
+            let lane = usize::from(lane);
+            self.0.resize(self.0.len().max(lane + 1), 0);
+            self.0[lane] = number;
         }
-        self.0[lane] = self.0[lane].max(number);
     }
 
     /// Whether each lane has come at least as far as in `other`.
@@ -34,14 +34,6 @@ impl Position {
         (0..=u8::MAX).zip(self.0.iter().copied())
     }
 }
-
-impl PartialEq for Position {
-    fn eq(&self, other: &Position) -> bool {
-        self.reaches(other) && other.reaches(self)
-    }
-}
-
-impl Eq for Position {}
 
 /// The least that a load, a response or a replica contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,7 +121,9 @@ mod tests {
     use super::*;
 
     fn position(numbers: &[u64]) -> Position {
-        Position(numbers.to_vec())
+        let mut position = Position::default();
+        (0..).zip(numbers).for_each(|(lane, number)| position.raise(lane, *number));
+        position
     }
 
     #[test]

@@ -29,7 +29,6 @@ pub(crate) const SWEEP_ROWS: usize = 1000;
 /// Time between two sweeps without a signal: an operator's deletions and towns without posts have none.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Dependent rows of users.
 const OF_USERS: Leftovers = Leftovers {
     noted: "deleted_users",
     dependents: &[

@@ -69,7 +69,6 @@ impl<T: Replayable> Replayable for Option<T> {
 pub struct Once(Option<Box<Claim>>);
 
 impl Once {
-    /// Whether the request has a key.
     pub(crate) fn has_key(&self) -> bool {
         self.0.is_some()
     }

@@ -46,6 +46,7 @@ use crate::ops::record::Part;
 use effects::Memory;
 use madang_cache::{Horizon, Stamp};
 use maria::Maria;
+use parking_lot::Mutex;
 use sqlite::{Company, Embedded, READ_TIME};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -270,7 +271,7 @@ impl Store {
     /// writes succeed.
     pub(crate) fn write_failure(&self) -> Option<StoreError> {
         match &self.inner.engine {
-            Engine::Sqlite(embedded) => embedded.writer.stats.failure(),
+            Engine::Sqlite(embedded) => embedded.writer.stats.failure.lock().clone(),
             Engine::Maria(maria) => maria.failure(),
         }
     }
@@ -319,7 +320,6 @@ impl Store {
         }
     }
 
-    /// Metrics of each replica.
     pub(crate) fn replicas(&self) -> Vec<ReplicaMetrics> {
         self.maria().map(Maria::replica_metrics).unwrap_or_default()
     }
@@ -414,9 +414,16 @@ struct Counted {
     commit_micros: AtomicU64,
     retries: AtomicU64,
     keeps_house: AtomicBool,
+    /// Error of the last group of the embedded store's writes.
+    failure: Mutex<Option<StoreError>>,
 }
 
 impl Counted {
+    /// Notes the outcome of a group that had something to write, or of a try.
+    fn note(&self, result: Result<()>) {
+        *self.failure.lock() = result.err();
+    }
+
     fn metrics(&self) -> StoreMetrics {
         StoreMetrics {
             commits: self.commits.load(Relaxed),

@@ -31,7 +31,6 @@ const COMPLAIN: Duration = Duration::from_secs(60);
 const MOVING: Duration = Duration::from_millis(20);
 /// Time limit of such repetitions.
 const MOVING_TIME: Duration = Duration::from_millis(500);
-/// The oldest supported version.
 const OLDEST: u32 = 7;
 
 /// Address of a server: `redis://[[user]:password@]host[:port]`, or `rediss://` with TLS.
@@ -189,7 +188,6 @@ fn cost_of_moving(error: &RedisError, rest: Duration) -> Option<Duration> {
     (cost <= rest).then_some(cost)
 }
 
-/// Makes connections.
 enum Maker {
     One(Box<Client>),
     Cluster(Box<ClusterClient>),
@@ -297,7 +295,6 @@ impl Links {
         }
     }
 
-    /// A new connection.
     pub(crate) async fn connect_in_time(&self) -> Result<Connection, Error> {
         let connected = tokio::time::timeout(CONNECT, self.connect()).await;
         let late = || Err(Error::Refused(format!("no connection within {CONNECT:?}")));

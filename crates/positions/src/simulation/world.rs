@@ -37,10 +37,6 @@ impl Kind {
 
 type Event = Box<dyn FnOnce(&mut World)>;
 
-/// Description of an answer that breaks the guarantee.
-#[derive(Debug)]
-pub struct Violation(pub String);
-
 pub struct World {
     kind: Kind,
     timing: Timing,
@@ -59,12 +55,13 @@ pub struct World {
     /// Time and commit of each acknowledgement.
     acknowledged: Vec<(u64, usize)>,
     served: [u64; 5],
-    violation: Option<Violation>,
+    /// Description of an answer that breaks the guarantee.
+    violation: Option<String>,
 }
 
 impl World {
     /// Runs one world to its end. Returns the number of answers of each kind, or the first violation.
-    pub fn run(kind: Kind, seed: u64) -> Result<[u64; 5], Violation> {
+    pub fn run(kind: Kind, seed: u64) -> Result<[u64; 5], String> {
         let delay = if kind == Kind::Suspended { 0 } else { 25 };
         let mut world = World {
             kind,

@@ -278,7 +278,6 @@ fn called(user: &User) -> String {
     format!("{} (id:{})", user.nickname, user.id)
 }
 
-/// Runs blocking work on a thread for it.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {

@@ -20,7 +20,6 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 const FILE: &str = "admin.log";
-/// The file before this one.
 const BEFORE: &str = "admin.log.1";
 /// Size in bytes at which a new file begins.
 const LONGEST: u64 = 8 << 20;
@@ -86,7 +85,6 @@ impl Audit {
         Ok(id)
     }
 
-    /// Logs the outcome of a command.
     pub(super) fn end(&self, id: &str, outcome: &str) -> io::Result<()> {
         self.append(id, Says::End { outcome: outcome.to_owned() })
     }

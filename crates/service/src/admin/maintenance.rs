@@ -18,17 +18,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The file with the message.
 const FILE: &str = "maintenance";
-/// Length of a message in characters.
 const MESSAGE: RangeInclusive<usize> = 1..=LONGEST_MESSAGE;
 /// Longest message in characters.
 pub const LONGEST_MESSAGE: usize = 200;
 
-/// The default message.
 const DEFAULT: &str = "the service is being maintained and takes no changes; try again later";
 
-/// Value of `Retry-After`.
 const RETRY_AFTER_SECONDS: u32 = 60;
 
 /// The state of the mode. Cheap to clone.
@@ -124,7 +120,6 @@ impl Maintenance {
     }
 }
 
-/// Checks a message of the operator.
 pub(super) fn message(text: &str) -> Option<String> {
     one_line(text, MESSAGE)
 }

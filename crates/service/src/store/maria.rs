@@ -14,14 +14,14 @@ mod outbox;
 mod poll;
 mod reach;
 mod replica;
-pub(in crate::store) mod schema;
+pub(crate) mod schema;
 mod servers;
 mod session;
 
-pub(in crate::store) use check::check;
-pub(in crate::store) use duty::Duty;
+pub(crate) use check::check;
+pub(crate) use duty::Duty;
 pub use freshness::{Freshness, now};
-pub(in crate::store) use session::{Done, Session, Use};
+pub(crate) use session::{Done, Session, Use};
 
 use super::effects::{Effects, Memory};
 use super::error::JobError;
@@ -38,7 +38,7 @@ use outbox::{Fate, Number, Outbox};
 use poll::Poller;
 use replica::Replica;
 use servers::{Servers, parse};
-pub(in crate::store) use servers::{UrlError, connect};
+pub(crate) use servers::{UrlError, connect};
 use session::{Trouble, is_refusal};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

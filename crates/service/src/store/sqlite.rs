@@ -31,7 +31,7 @@ use super::sql::Conn;
 use super::{FileSizes, Pool, Result, StoreError, StoreMetrics, Tx, backup, handover, private};
 use crate::config::DatabaseSettings;
 use log::{Checkpoints, Log};
-use reader::{Bounds, Reader};
+use reader::Reader;
 use reserve::Reserve;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -112,7 +112,7 @@ impl Embedded {
         // Dropped with this future.
         let here = Arc::new(());
         let waits = Arc::downgrade(&here);
-        let answer = self.readers.run(move |reader| reader.run(Bounds { time, waits }, job));
+        let answer = self.readers.run(move |reader| reader.run(time, waits, job));
         answer.await.unwrap_or_else(|error| Err(error.into()))
     }
 
@@ -125,7 +125,7 @@ impl Embedded {
             waiting_reads: self.readers.waiting() as u64,
             checkpoints,
             log_cuts,
-            ..self.writer.stats.counted.metrics()
+            ..self.writer.stats.metrics()
         }
     }
 
@@ -172,16 +172,9 @@ pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
 /// It is opened as `immutable`: no lock, no log, no index beside the file. The content of a log is not seen. A file that
 /// cannot be read this way is left to the real opening, which reports the reason.
 fn refuse_foreign(path: &Path) -> Result<()> {
-    let mut uri = String::from("file:");
-    for byte in path.as_os_str().as_encoded_bytes() {
-        match byte {
-            b'/' | b'.' | b'-' | b'_' | b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => {
-                uri.push(char::from(*byte));
-            }
-            _ => uri.push_str(&format!("%{byte:02x}")),
-        }
-    }
-    uri.push_str("?immutable=1");
+    let bytes = path.as_os_str().as_encoded_bytes().iter();
+    let path: String = bytes.flat_map(|byte| ["%".to_owned(), crate::hex(&[*byte])]).collect();
+    let uri = format!("file:{path}?immutable=1");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -1,7 +1,7 @@
 //! Faults, and the final check that all nodes have recovered.
 
 use super::super::database::{KEYS, Logged};
-use super::{BUSY, Kind, MS, NODES, Violation, World};
+use super::{BUSY, Kind, MS, NODES, World};
 
 impl World {
     pub(super) fn something_goes_wrong(&mut self) {
@@ -76,7 +76,7 @@ impl World {
             let useful = (label.iter()).any(|label| (0..KEYS).all(|key| node.admits(label, key)));
             if node.alive && !(fresh && useful) {
                 let what = format!("node {n} has not caught up: fresh {fresh}, at {label:?}");
-                self.violation = Some(Violation(what));
+                self.violation = Some(what);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::super::database::{KEYS, LIST};
 use super::super::node::{Body, Flight, Request};
-use super::{BUSY, MS, NODES, Violation, World};
+use super::{BUSY, MS, NODES, World};
 use crate::planted::{Mistake, planted};
 
 /// Longest wait of a request for a poll; then it is refused.
@@ -170,14 +170,14 @@ impl World {
             before.filter(|commit| commits[*commit].lost.is_none() && concerns(*commit)).max();
         let (now, asked) = (self.now, request.asked);
         if version < needed.unwrap_or(0) {
-            self.violation = Some(Violation(format!(
+            self.violation = Some(format!(
                 "{source:?} at {now}: {version} although {needed:?} was acknowledged before {asked}"
-            )));
+            ));
         }
         let grace = 2 * self.timing.delay().as_micros() as u64;
         if commits[version].lost.is_some_and(|lost| lost + grace < asked) {
             let what = format!("{source:?} at {now}: {version}, which was lost before {asked}");
-            self.violation = Some(Violation(what));
+            self.violation = Some(what);
         }
     }
 }

@@ -10,7 +10,6 @@ use std::io::{self, BufRead, BufReader, BufWriter, IntoInnerError, Read, Write};
 use std::path::Path;
 use tar::{Builder, EntryType, Header};
 
-/// Name of the first entry.
 pub(super) const MANIFEST: &str = "manifest.json";
 /// Bytes written at a time, after which progress is reported.
 const BUFFER: usize = 1 << 20;

@@ -58,7 +58,6 @@ fn unlike_manifest(entry: &Entry) -> BackupError {
     BackupError::Damaged(format!("{} is not what the manifest says", entry.name))
 }
 
-/// The store of a backup, block by block.
 pub(super) struct Chain<'a, 'r> {
     /// The newest first.
     layers: Vec<Layer<'a, 'r>>,

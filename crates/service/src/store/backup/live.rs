@@ -16,7 +16,6 @@ use super::quiet;
 use super::snapshot::open;
 use crate::store::sqlite::{beside, checkpoint, schema_version};
 use crate::store::{Result, StoreError, private};
-use rusqlite::Connection;
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek as _, SeekFrom};
 use std::os::unix::fs::FileExt as _;
@@ -30,60 +29,50 @@ const LEISURE: Duration = Duration::from_secs(1);
 /// Bytes of the header of a log, which changes with each restart.
 const LOG_HEAD: usize = 32;
 
-struct Source {
-    // Order matters: closing a descriptor of the file ends all locks of this process on it, those of SQLite too (fcntl(2)).
-    conn: Connection,
-    file: File,
-    log: PathBuf,
-}
-
 /// Copies the store in `from` to a new file `to`; `watch` gets the bytes done and the total.
 pub(super) fn copy(
     from: &Path,
     to: &Path,
     pace: &mut Pace,
-    watch: impl FnMut(u64, u64),
+    mut watch: impl FnMut(u64, u64),
 ) -> Result<()> {
-    let file = File::open(from).map_err(|error| StoreError::of_file(&error))?;
-    let source = Source { conn: open(from)?, file, log: log_of(from) };
-    if schema_version(&source.conn)? == 0 {
+    let of_file = |error: io::Error| StoreError::of_file(&error);
+    let file = File::open(from).map_err(of_file)?;
+    // Closed before the file, because that ends all locks of this process on it, SQLite's too (fcntl(2)).
+    let conn = open(from)?;
+    if schema_version(&conn)? == 0 {
         return Err(StoreError::Foreign(format!("{} is an empty file", from.display())));
     }
-    source.copy(to, pace, watch)?;
-    drop(source);
-    fold(to)
-}
-
-impl Source {
-    fn copy(&self, to: &Path, pace: &mut Pace, mut watch: impl FnMut(u64, u64)) -> Result<()> {
-        let of_file = |error: io::Error| StoreError::of_file(&error);
-        let target = private::open(to).map_err(of_file)?;
-        let all = self.file.metadata().map_err(of_file)?.len();
-        let mut synced = 0;
-        let first = copy_differing(&self.file, &target, |done| {
-            watch(done.min(all), all);
+    let target = private::open(to).map_err(of_file)?;
+    let all = file.metadata().map_err(of_file)?.len();
+    let mut synced = 0;
+    let first = copy_differing(&file, &target, |done| {
+        watch(done.min(all), all);
+        pace.step();
+        // Otherwise the system writes all at once, half a minute later.
+        if done - synced >= quiet::STEP as u64 {
+            synced = done;
+            target.sync_data()?;
+        }
+        Ok(())
+    });
+    first.map_err(of_file)?;
+    conn.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
+    let began = Instant::now();
+    let second = copy_differing(&file, &target, |_| {
+        if began.elapsed() < LEISURE {
             pace.step();
-            // Otherwise the system writes all at once, half a minute later.
-            if done - synced >= quiet::STEP as u64 {
-                synced = done;
-                target.sync_data()?;
-            }
-            Ok(())
-        });
-        first.map_err(of_file)?;
-        self.conn.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
-        let began = Instant::now();
-        let second = copy_differing(&self.file, &target, |_| {
-            if began.elapsed() < LEISURE {
-                pace.step();
-            }
-            Ok(())
-        });
-        let copied = second.and_then(|()| copy_log(&self.log, &log_of(to)));
-        let ended = self.conn.execute_batch("COMMIT");
-        copied.map_err(of_file)?;
-        Ok(ended?)
-    }
+        }
+        Ok(())
+    });
+    let copied = second.and_then(|()| copy_log(&log_of(from), &log_of(to)));
+    let ended = conn.execute_batch("COMMIT");
+    copied.map_err(of_file)?;
+    ended?;
+    drop(target);
+    drop(conn);
+    drop(file);
+    fold(to)
 }
 
 fn log_of(file: &Path) -> PathBuf {
@@ -161,6 +150,7 @@ fn fold(copy: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rusqlite::Connection;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     /// A database in write-ahead mode whose rows have the same number and a page each.

@@ -9,7 +9,6 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Work directory inside the data directory.
 const WORK: &str = "restoring";
 
 /// A restored store.
@@ -116,7 +115,6 @@ fn warnings(file: &Path, schema: usize) -> Result<Vec<String>> {
     Ok(warnings)
 }
 
-/// Refuses a store that this program cannot serve.
 fn known(manifest: &Manifest) -> Result<(), BackupError> {
     if usize::try_from(manifest.schema).is_ok_and(|schema| (1..=SCHEMA_VERSION).contains(&schema)) {
         return Ok(());

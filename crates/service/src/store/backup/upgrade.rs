@@ -13,21 +13,17 @@ use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
 
 /// Path of the copy that an upgrade keeps of a store with this schema version.
-pub(in crate::store) fn copy_of_schema(dir: &Path, version: usize) -> PathBuf {
+pub(crate) fn copy_of_schema(dir: &Path, version: usize) -> PathBuf {
     dir.join(format!("{FILE}.schema-{version}"))
 }
 
 /// Path of the backup that an upgrade keeps of a database on a server.
-pub(in crate::store) fn backup_of_schema(dir: &Path, version: usize) -> PathBuf {
+pub(crate) fn backup_of_schema(dir: &Path, version: usize) -> PathBuf {
     dir.join(format!("mariadb.schema-{version}.tar.zst"))
 }
 
 /// Keeps a copy of the store before its schema changes, unless one exists. The caller has the only connection.
-pub(in crate::store) fn before_migration(
-    conn: &Connection,
-    dir: &Path,
-    version: usize,
-) -> Result<()> {
+pub(crate) fn before_migration(conn: &Connection, dir: &Path, version: usize) -> Result<()> {
     let copy = copy_of_schema(dir, version);
     if copy.exists() {
         return Ok(());
@@ -42,7 +38,7 @@ pub(in crate::store) fn before_migration(
 
 /// Keeps a backup of a database on a server before its schema changes; `as_file` is the version of the embedded schema with
 /// the same tables. It replaces an earlier one, made before the database was restored.
-pub(in crate::store) fn before_migration_of_server(
+pub(crate) fn before_migration_of_server(
     session: Session,
     dir: &Path,
     version: usize,

@@ -19,7 +19,6 @@ use rusqlite::types::Value as Cell;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Directory in which the file is made.
 const UNFINISHED: &str = "copying";
 /// Rows between two reports of progress.
 const EVERY: u64 = 4096;
@@ -46,7 +45,7 @@ pub fn back(
 
 /// Copies a database with an older schema into a directory without a store; `version` is that of the embedded schema with
 /// the same tables.
-pub(in crate::store) fn before_migration(
+pub(crate) fn before_migration(
     session: Session,
     dir: &Path,
     version: usize,
@@ -111,7 +110,6 @@ struct Made {
 }
 
 impl Made {
-    /// Makes a file with this schema version.
     fn begin(dir: PathBuf, version: usize) -> Result<Self, CopyError> {
         let cannot = |error: std::io::Error| StoreError::CannotOpen(error.to_string());
         match std::fs::remove_dir_all(&dir) {
@@ -164,7 +162,7 @@ impl Made {
         let count = format!("SELECT count(*) FROM `{}`", table.name);
         watch(Progress::Copy(&table.name, session.value(&count, &[])?.unwrap_or(0), 0));
         // Renumbered columns follow the order of the server.
-        let number = RENUMBERED.iter().find(|one| one.table == table.name).map(|one| one.column);
+        let number = (table.name == RENUMBERED.table).then_some(RENUMBERED.column);
         let all: Vec<_> = table.columns.iter().cloned().chain(number.map(str::to_owned)).collect();
         let texts = self.texts(table)?;
         let (columns, key) = (Table::list(&table.columns), Table::list(&table.key));

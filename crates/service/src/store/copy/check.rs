@@ -109,7 +109,7 @@ pub(super) fn warnings(target: &Target) -> Result<Vec<String>> {
 }
 
 /// Faults of derived rows; `count` runs a query for one number.
-pub(in crate::store) fn derived(mut count: impl FnMut(&str) -> Result<i64>) -> Result<Vec<String>> {
+pub(crate) fn derived(mut count: impl FnMut(&str) -> Result<i64>) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
     for (what, query) in DERIVED {
         let rows = count(query)?;

@@ -32,8 +32,8 @@ pub(super) struct Renumbered {
 }
 
 /// A file numbers the keys of each user, a server all together. Only the order matters.
-pub(super) const RENUMBERED: [Renumbered; 1] =
-    [Renumbered { table: "idempotency_keys", column: "number", order: ["user_id", "number"] }];
+pub(super) const RENUMBERED: Renumbered =
+    Renumbered { table: "idempotency_keys", column: "number", order: ["user_id", "number"] };
 
 /// Tables that migrations fill. The rows of the source replace those of the target.
 pub(super) const CONSTANT: [&str; 4] = ["regions", "region_names", "locations", "post_categories"];
@@ -83,12 +83,12 @@ pub(super) fn matched(source: &Schema, target: &Schema) -> Result<Vec<Table>, Co
         if from.key != to.key || from.key.is_empty() {
             wrong.push(format!("the primary keys of {name} differ"));
         }
-        let renumbered = RENUMBERED.iter().find(|one| one.table == name);
-        let key =
-            renumbered.map_or_else(|| from.key.clone(), |one| one.order.map(str::to_owned).into());
-        let columns =
-            from.columns.iter().filter(|column| renumbered.is_none_or(|one| one.column != *column));
-        tables.push(Table { name: name.clone(), columns: columns.cloned().collect(), key });
+        let (mut columns, mut key) = (from.columns.clone(), from.key.clone());
+        if name == RENUMBERED.table {
+            columns.remove(RENUMBERED.column);
+            key = RENUMBERED.order.map(str::to_owned).into();
+        }
+        tables.push(Table { name: name.clone(), columns: columns.into_iter().collect(), key });
     }
     if wrong.is_empty() {
         return Ok(in_order(tables, target));

@@ -25,7 +25,7 @@ pub(super) struct Mark {
 }
 
 /// Refuses a database with an unfinished copy.
-pub(in crate::store) fn refuse_unfinished(session: &Session) -> Result<()> {
+pub(crate) fn refuse_unfinished(session: &Session) -> Result<()> {
     match whole(session)? {
         Some(Whole { is_done: false, directory, .. }) => Err(StoreError::Foreign(format!(
             "the database holds an unfinished copy of {directory}; finish it with: \

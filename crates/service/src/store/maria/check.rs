@@ -7,7 +7,7 @@ use crate::config::DatabaseSettings;
 use crate::store::Result;
 
 /// Returns a line for each server.
-pub(in crate::store) fn check(url: &str, settings: &DatabaseSettings) -> Result<Vec<String>> {
+pub(crate) fn check(url: &str, settings: &DatabaseSettings) -> Result<Vec<String>> {
     let servers = Servers::parse(url)?;
     let looked = servers.look()?;
     let (session, _) = servers.connect(Use::Writes)?;

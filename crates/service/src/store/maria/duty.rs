@@ -8,20 +8,20 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// A lock of the server that ends with its connection: when the node dies, another one takes it. Two nodes may have it for
 /// a moment when a connection is lost; the work is then done twice, which is harmless.
-pub(in crate::store) struct Duty {
+pub(crate) struct Duty {
     shared: Arc<Shared>,
     session: Option<Session>,
 }
 
 impl Maria {
-    pub(in crate::store) fn duty(&self) -> Duty {
+    pub(crate) fn duty(&self) -> Duty {
         Duty { shared: Arc::clone(&self.shared), session: None }
     }
 }
 
 impl Duty {
     /// Whether this node has the lock, or takes it now. Blocks the thread for a second at most for each query.
-    pub(in crate::store) fn is_mine(&mut self) -> bool {
+    pub(crate) fn is_mine(&mut self) -> bool {
         let mine = self.ask().unwrap_or_else(|error| {
             tracing::debug!(%error, "cannot ask who keeps house");
             self.session = None;

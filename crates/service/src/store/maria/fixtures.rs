@@ -117,7 +117,6 @@ fn loaded(version: usize) -> Session {
     session
 }
 
-/// All definitions of the schema.
 fn schema(session: &Session) -> Vec<String> {
     let parts = [
         "SELECT concat_ws(' ', table_name, column_name, column_type, is_nullable, column_default, collation_name, extra)

@@ -19,7 +19,7 @@ const IDLE: Duration = Duration::from_millis(500);
 pub struct Freshness {
     timing: Timing,
     /// Time between two polls while requests come.
-    every: Duration,
+    pub(super) every: Duration,
     /// Longest wait of a request for a poll.
     patience: Duration,
     /// Start of the latest complete poll, in nanoseconds since boot; 0 means none.
@@ -80,7 +80,8 @@ impl Freshness {
         from > 0 && self.timing.covers(Moment(from), arrival)
     }
 
-    fn want(&self) {
+    /// Makes the next poll due.
+    pub(super) fn want(&self) {
         *self.wanted.lock() = true;
         self.wake.notify_one();
     }
@@ -110,18 +111,8 @@ impl Freshness {
         SERVING < Duration::from_nanos(now().0.saturating_sub(self.asked.load(Relaxed)))
     }
 
-    /// Time between two polls while requests come.
-    pub(super) fn every(&self) -> Duration {
-        self.every
-    }
-
-    /// Ends the wait for the next poll.
-    pub(super) fn wake(&self) {
-        self.want();
-    }
-
     /// Time between the commit of a write and its response.
-    pub(in crate::store) fn delay(&self) -> Duration {
+    pub(crate) fn delay(&self) -> Duration {
         self.timing.delay()
     }
 

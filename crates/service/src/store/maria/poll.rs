@@ -58,7 +58,7 @@ impl Poller {
 impl Drop for Poller {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
-        self.shared.freshness.wake();
+        self.shared.freshness.want();
     }
 }
 

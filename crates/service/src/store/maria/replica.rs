@@ -206,7 +206,7 @@ impl ReplicaProbe {
             // It is behind all known versions.
             Ok(None) => {
                 self.state.reached.store(0, SeqCst);
-                self.pause(u64::MAX, self.state.shared.freshness.every());
+                self.pause(u64::MAX, self.state.shared.freshness.every);
             }
             Err(error) => {
                 self.state.reached.store(0, SeqCst);
@@ -235,7 +235,7 @@ impl ReplicaProbe {
         let version = self.state.shared.reach.version_of(&self.contents.label().position);
         // While it catches up it is polled as often as the primary, not as fast as it answers.
         if version.is_some_and(|version| self.state.reached.load(SeqCst) == version + 1) {
-            self.pause(u64::MAX, self.state.shared.freshness.every());
+            self.pause(u64::MAX, self.state.shared.freshness.every);
         }
         Ok(version)
     }

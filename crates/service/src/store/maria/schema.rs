@@ -7,19 +7,19 @@ use std::path::Path;
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug)]
-pub(in crate::store) struct Migration {
+pub(crate) struct Migration {
     /// Every statement can be repeated: on a server each change of a table commits by itself, and an interrupted migration
     /// begins again.
-    pub(in crate::store) file: &'static str,
+    pub(crate) file: &'static str,
     /// The oldest version whose programs can run beside it. A step that only adds tables, or columns with a default, keeps
     /// that of the step before. Any other step names its own version, and is refused while older programs run.
     goes_with: usize,
     /// Version of the embedded schema with the same tables and columns, for copies into a file.
-    pub(in crate::store) as_file: usize,
+    pub(crate) as_file: usize,
 }
 
 /// Each upgrades the schema from version `index` to `index + 1`.
-pub(in crate::store) const MIGRATIONS: &[Migration] = &[
+pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { file: include_str!("migrations/0001_all.sql"), goes_with: 1, as_file: 10 },
     // Older programs do not publish their writes.
     Migration { file: include_str!("migrations/0002_cluster.sql"), goes_with: 2, as_file: 10 },
@@ -79,7 +79,7 @@ pub(super) fn prepare(
 }
 
 /// Runs work that one process may do at a time.
-pub(in crate::store) fn exclusively<T, E: From<StoreError>>(
+pub(crate) fn exclusively<T, E: From<StoreError>>(
     session: &Session,
     work: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, E> {
@@ -115,7 +115,7 @@ fn way_back(error: StoreError, dir: &Path) -> StoreError {
 
 /// Upgrades the schema to the newest version. Before the upgrade of an existing store, `before` gets its version, and
 /// whether a step to the next one was interrupted.
-pub(in crate::store) fn migrate(
+pub(crate) fn migrate(
     session: &Session,
     before: impl FnOnce(usize, bool) -> Result<()>,
 ) -> Result<()> {
@@ -267,7 +267,7 @@ fn statements(file: &str) -> Vec<String> {
 }
 
 /// Schema version of the database, if it has one, and of this program.
-pub(in crate::store) fn versions(session: &Session) -> Result<(Option<i64>, usize)> {
+pub(crate) fn versions(session: &Session) -> Result<(Option<i64>, usize)> {
     let found = match session.has_table("madang_schema")? {
         true => session.number("SELECT version FROM madang_schema")?,
         false => None,
@@ -276,7 +276,7 @@ pub(in crate::store) fn versions(session: &Session) -> Result<(Option<i64>, usiz
 }
 
 /// Refuses a server that is too old, read-only or not durable. Returns its version.
-pub(in crate::store) fn look_at_server(session: &Session) -> Result<String> {
+pub(crate) fn look_at_server(session: &Session) -> Result<String> {
     let rows = session.query(
         "SELECT @@version, @@read_only + 0, @@innodb_flush_log_at_trx_commit + 0, @@log_bin + 0, @@sync_binlog + 0",
         &[],

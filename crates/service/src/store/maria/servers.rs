@@ -143,7 +143,7 @@ pub(super) fn parse(key: &str, url: &str) -> Result<OptsBuilder> {
 }
 
 /// Connects to the database of a URL, or to the first usable one of a list.
-pub(in crate::store) fn connect(url: &str, purpose: Use) -> Result<Session, CopyError> {
+pub(crate) fn connect(url: &str, purpose: Use) -> Result<Session, CopyError> {
     let servers = Servers::separated(url).map_err(CopyError::Url)?;
     Ok(servers.connect(purpose)?.0)
 }

@@ -5,7 +5,6 @@ use mysql::prelude::{FromValue, Queryable as _};
 use mysql::{Conn, DriverError, Error, OptsBuilder, Params};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::time::Duration;
 
@@ -36,15 +35,13 @@ pub(super) enum Trouble {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(in crate::store) struct Done {
-    pub(in crate::store) rows: usize,
-    pub(in crate::store) id: i64,
+pub(crate) struct Done {
+    pub(crate) rows: usize,
+    pub(crate) id: i64,
 }
 
-pub(in crate::store) struct Session {
+pub(crate) struct Session {
     conn: RefCell<Conn>,
-    /// Statements with `?1` and `?2`, in the form that the server takes.
-    texts: RefCell<HashMap<String, Text>>,
     trouble: Cell<Option<Trouble>>,
     /// Time limit of a query that is set, in seconds.
     time: Cell<f64>,
@@ -52,15 +49,8 @@ pub(in crate::store) struct Session {
     is_watchful: Cell<bool>,
 }
 
-/// A statement with `?` only, and the index of the value for each.
-#[derive(Clone, Debug)]
-struct Text {
-    sql: String,
-    order: Vec<usize>,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store) enum Use {
+pub(crate) enum Use {
     /// All queries of a transaction see one moment.
     Reads,
     /// Each statement sees what is committed, and locks what it changes.
@@ -74,7 +64,7 @@ pub(in crate::store) enum Use {
 }
 
 impl Session {
-    pub(in crate::store) fn connect(options: &OptsBuilder, purpose: Use) -> Result<Self> {
+    pub(crate) fn connect(options: &OptsBuilder, purpose: Use) -> Result<Self> {
         let (isolation, time) = match purpose {
             Use::Reads => ("REPEATABLE READ", ANSWER_TIME),
             Use::Brief => ("REPEATABLE READ", BRIEF_ANSWER_TIME),
@@ -101,7 +91,6 @@ impl Session {
         conn.query_drop(format!("SET SESSION TRANSACTION ISOLATION LEVEL {isolation}"))?;
         Ok(Self {
             conn: RefCell::new(conn),
-            texts: RefCell::default(),
             trouble: Cell::new(None),
             time: Cell::new(0.0),
             is_watchful: Cell::new(false),
@@ -151,38 +140,30 @@ impl Session {
         if self.is_watchful.get() { self.command("SET autocommit = 1") } else { Ok(()) }
     }
 
-    pub(in crate::store) fn query(
-        &self,
-        sql: &str,
-        values: &[Value<'_>],
-    ) -> Result<Vec<mysql::Row>> {
+    pub(crate) fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<mysql::Row>> {
         Ok(self.execute(sql, values, |result| result.collect::<Result<Vec<_>, _>>())?)
     }
 
     /// The first column of the first row of a query, if any.
-    pub(in crate::store) fn value<T: FromValue>(
-        &self,
-        sql: &str,
-        values: &[Value<'_>],
-    ) -> Result<Option<T>> {
+    pub(crate) fn value<T: FromValue>(&self, sql: &str, values: &[Value<'_>]) -> Result<Option<T>> {
         Ok(self.query(sql, values)?.first().and_then(|row| row.get(0)))
     }
 
-    pub(in crate::store) fn number(&self, sql: &str) -> Result<Option<i64>> {
+    pub(crate) fn number(&self, sql: &str) -> Result<Option<i64>> {
         self.value(sql, &[])
     }
 
-    pub(in crate::store) fn run(&self, sql: &str, values: &[Value<'_>]) -> Result<Done> {
+    pub(crate) fn run(&self, sql: &str, values: &[Value<'_>]) -> Result<Done> {
         Ok(self.execute(sql, values, done)?)
     }
 
     /// [`run`](Self::run) without a copy of the values.
-    pub(in crate::store) fn run_owned(&self, sql: &str, values: Vec<mysql::Value>) -> Result<Done> {
+    pub(crate) fn run_owned(&self, sql: &str, values: Vec<mysql::Value>) -> Result<Done> {
         Ok(self.send(sql, Params::Positional(values), done)?)
     }
 
     /// Passes the rows of a query as they arrive, for large tables.
-    pub(in crate::store) fn stream<T, E: From<StoreError>>(
+    pub(crate) fn stream<T, E: From<StoreError>>(
         &self,
         sql: &str,
         read: impl FnOnce(&mut dyn Iterator<Item = Result<mysql::Row>>) -> Result<T, E>,
@@ -194,11 +175,7 @@ impl Session {
     }
 
     /// Inserts a row. Returns `None` when its key exists.
-    pub(in crate::store) fn run_unless_taken(
-        &self,
-        sql: &str,
-        values: &[Value<'_>],
-    ) -> Result<Option<Done>> {
+    pub(crate) fn run_unless_taken(&self, sql: &str, values: &[Value<'_>]) -> Result<Option<Done>> {
         match self.execute(sql, values, done) {
             Ok(done) => Ok(Some(done)),
             Err(Error::MySqlError(error)) if error.code == DUPLICATE => Ok(None),
@@ -221,14 +198,14 @@ impl Session {
     }
 
     /// Whether the database has a table of this name.
-    pub(in crate::store) fn has_table(&self, name: &str) -> Result<bool> {
+    pub(crate) fn has_table(&self, name: &str) -> Result<bool> {
         let sql = "SELECT 1 FROM information_schema.tables
              WHERE table_schema = DATABASE() AND table_name = ?";
         Ok(!self.query(sql, &[Value::Text(name)])?.is_empty())
     }
 
     /// Runs statements without values and rows.
-    pub(in crate::store) fn batch(&self, sql: &str) -> Result<()> {
+    pub(crate) fn batch(&self, sql: &str) -> Result<()> {
         Ok(self.command(sql)?)
     }
 
@@ -259,7 +236,7 @@ impl Session {
         values: &[Value<'_>],
         read: impl FnOnce(&mut mysql::QueryResult<'_, '_, '_, mysql::Binary>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let (sql, values) = self.ordered(sql, values);
+        let (sql, values) = ordered(sql, values);
         let params = if values.is_empty() { Params::Empty } else { Params::Positional(values) };
         self.send(&sql, params, read)
     }
@@ -277,20 +254,6 @@ impl Session {
         });
         self.note(&result);
         result
-    }
-
-    /// The statement and values in the form that the server takes.
-    fn ordered<'s>(&self, sql: &'s str, values: &[Value<'_>]) -> (Cow<'s, str>, Vec<mysql::Value>) {
-        if !has_numbers(sql) {
-            return (Cow::Borrowed(sql), values.iter().map(mysql::Value::from).collect());
-        }
-        let mut texts = self.texts.borrow_mut();
-        let text = match texts.get(sql) {
-            Some(known) => known,
-            None => texts.entry(sql.to_owned()).or_insert_with(|| Text::of(sql)),
-        };
-        let of = |at: &usize| values.get(*at).map_or(mysql::Value::NULL, mysql::Value::from);
-        (Cow::Owned(text.sql.clone()), text.order.iter().map(of).collect())
     }
 
     fn note<T>(&self, result: &Result<T, Error>) {
@@ -331,26 +294,35 @@ pub(super) fn is_lost(error: &Error) -> bool {
     }
 }
 
+/// The statement and the values in the form that the server takes: with `?` only.
+fn ordered<'s>(sql: &'s str, values: &[Value<'_>]) -> (Cow<'s, str>, Vec<mysql::Value>) {
+    if !has_numbers(sql) {
+        return (Cow::Borrowed(sql), values.iter().map(mysql::Value::from).collect());
+    }
+    let (sql, order) = unnumbered(sql);
+    let value = |at: usize| values.get(at).map_or(mysql::Value::NULL, mysql::Value::from);
+    (Cow::Owned(sql), order.into_iter().map(value).collect())
+}
+
 fn has_numbers(sql: &str) -> bool {
     sql.as_bytes().windows(2).any(|pair| pair[0] == b'?' && pair[1].is_ascii_digit())
 }
 
-impl Text {
-    fn of(sql: &str) -> Self {
-        let (mut text, mut order) = (String::with_capacity(sql.len()), Vec::new());
-        let mut rest = sql;
-        while let Some(at) = rest.find('?') {
-            text.push_str(&rest[..=at]);
-            rest = &rest[at + 1..];
-            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-            // A statement has either kind. A plain `?` follows the last value, as in SQLite.
-            let number = rest[..digits].parse::<usize>().unwrap_or(order.len() + 1);
-            order.push(number.saturating_sub(1));
-            rest = &rest[digits..];
-        }
-        text.push_str(rest);
-        Self { sql: text, order }
+/// The statement with `?` only, and the index of the value for each.
+fn unnumbered(sql: &str) -> (String, Vec<usize>) {
+    let (mut text, mut order) = (String::with_capacity(sql.len()), Vec::new());
+    let mut rest = sql;
+    while let Some(at) = rest.find('?') {
+        text.push_str(&rest[..=at]);
+        rest = &rest[at + 1..];
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        // A statement has either kind. A plain `?` follows the last value, as in SQLite.
+        let number = rest[..digits].parse::<usize>().unwrap_or(order.len() + 1);
+        order.push(number.saturating_sub(1));
+        rest = &rest[digits..];
     }
+    text.push_str(rest);
+    (text, order)
 }
 
 impl From<Error> for StoreError {
@@ -393,9 +365,9 @@ mod tests {
 
     #[test]
     fn numbered_values_become_as_many_as_they_are_used() {
-        let text = Text::of("SELECT ?2 WHERE a = ?1 AND b > ?2 LIMIT ?3");
-        assert_eq!(text.sql, "SELECT ? WHERE a = ? AND b > ? LIMIT ?");
-        assert_eq!(text.order, [1, 0, 1, 2]);
+        let (sql, order) = unnumbered("SELECT ?2 WHERE a = ?1 AND b > ?2 LIMIT ?3");
+        assert_eq!(sql, "SELECT ? WHERE a = ? AND b > ? LIMIT ?");
+        assert_eq!(order, [1, 0, 1, 2]);
         assert!(!has_numbers("SELECT ? LIMIT ?"));
     }
 }

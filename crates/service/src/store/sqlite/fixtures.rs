@@ -36,7 +36,7 @@ fn make(file: &Path, version: usize) {
     conn.execute_batch("VACUUM").unwrap();
 }
 
-pub(in crate::store) fn unpack(version: usize, to: &Path) {
+pub(crate) fn unpack(version: usize, to: &Path) {
     let bytes = fixtures::unpack(&format!("sqlite/fixtures/{version:04}.db"), || {
         let made = to.with_extension("made");
         make(&made, version);
@@ -67,7 +67,6 @@ fn rows(conn: &Connection) -> Rows<Value> {
         .collect()
 }
 
-/// All definitions of the schema.
 fn schema(conn: &Connection) -> Vec<(String, String)> {
     let sql = "SELECT type || ' ' || name, ifnull(sql, '') FROM sqlite_schema ORDER BY 1";
     let mut all = conn.prepare(sql).unwrap();

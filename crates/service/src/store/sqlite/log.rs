@@ -64,7 +64,6 @@ pub(super) struct Log {
     next: AtomicU64,
     /// Pages at which it must restart.
     limit: u64,
-    /// Pages between two copies.
     every: u64,
     copies: AtomicU64,
     cuts: AtomicU64,
@@ -112,7 +111,6 @@ impl Log {
         took >= PATIENCE && self.waited_for.load(Relaxed)
     }
 
-    /// Numbers of copies and cuts.
     pub(super) fn metrics(&self) -> (u64, u64) {
         (self.copies.load(Relaxed), self.cuts.load(Relaxed))
     }
@@ -174,13 +172,13 @@ impl Log {
 }
 
 /// Result of a checkpoint; `pages` is the length of the log.
-pub(in crate::store) struct Checkpoint {
-    pub(in crate::store) busy: bool,
-    pub(in crate::store) pages: u64,
-    pub(in crate::store) copied: u64,
+pub(crate) struct Checkpoint {
+    pub(crate) busy: bool,
+    pub(crate) pages: u64,
+    pub(crate) copied: u64,
 }
 
-pub(in crate::store) fn checkpoint(conn: &Connection, mode: &str) -> Result<Checkpoint> {
+pub(crate) fn checkpoint(conn: &Connection, mode: &str) -> Result<Checkpoint> {
     let sql = format!("PRAGMA wal_checkpoint({mode})");
     let count = |number: i64| u64::try_from(number).unwrap_or(0);
     Ok(conn.query_row(&sql, [], |row| {

@@ -20,14 +20,14 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0012_sessions.sql"),
 ];
 
-pub(in crate::store) const SCHEMA_VERSION: usize = MIGRATIONS.len();
+pub(crate) const SCHEMA_VERSION: usize = MIGRATIONS.len();
 
 /// SQLite's `application_id` of a store: `MADG` in ASCII.
 const APPLICATION_ID: i64 = 0x4d41_4447;
 
 /// The schema version of a store; 0 of an empty file. A file of another program, or of a newer version of this one, is
 /// [`StoreError::Foreign`].
-pub(in crate::store) fn version(conn: &Connection) -> Result<usize> {
+pub(crate) fn version(conn: &Connection) -> Result<usize> {
     let id: i64 = conn.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     let version: i64 = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -50,7 +50,7 @@ pub(super) fn run(conn: &mut Connection) -> Result<()> {
 }
 
 /// Upgrades the schema to this version.
-pub(in crate::store) fn run_to(conn: &mut Connection, last: usize) -> Result<()> {
+pub(crate) fn run_to(conn: &mut Connection, last: usize) -> Result<()> {
     let version = version(conn)?;
     for (done, sql) in MIGRATIONS.iter().enumerate().take(last).skip(version) {
         let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;

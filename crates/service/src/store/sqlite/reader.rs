@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Time limit of a read for a request: half of the default of `server.request_timeout`, and far more than any request
 /// needs.
-pub(in crate::store) const READ_TIME: Duration = Duration::from_secs(5);
+pub(crate) const READ_TIME: Duration = Duration::from_secs(5);
 
 /// Steps of SQLite's virtual machine between two checks of the bounds: about 20 µs.
 const STEPS: i32 = 1000;
@@ -19,14 +19,6 @@ pub(super) struct Reader {
     // Closed before the log's descriptor.
     conn: Connection,
     log: Arc<Log>,
-}
-
-/// Conditions that interrupt a read.
-pub(super) struct Bounds {
-    /// Longest time; `None` means unlimited.
-    pub(super) time: Option<Duration>,
-    /// Expired when the caller is gone.
-    pub(super) waits: Weak<()>,
 }
 
 impl Reader {
@@ -42,9 +34,11 @@ impl Reader {
         Ok(Reader { conn, log })
     }
 
+    /// Runs one read transaction. It is interrupted after `time`, or when the caller drops its side of `waits`.
     pub(super) fn run<T>(
         &mut self,
-        bounds: Bounds,
+        time: Option<Duration>,
+        waits: Weak<()>,
         job: impl FnOnce(&Conn<'_>) -> Result<T>,
     ) -> Result<T> {
         let _turn = self.log.turn();
@@ -54,7 +48,7 @@ impl Reader {
                 let took = began.elapsed();
                 took >= time || log.is_held_up(took)
             };
-            bounds.waits.strong_count() == 0 || bounds.time.is_some_and(late)
+            waits.strong_count() == 0 || time.is_some_and(late)
         };
         self.conn.progress_handler(STEPS, Some(is_over))?;
         let tx = self.conn.unchecked_transaction()?;

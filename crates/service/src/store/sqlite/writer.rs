@@ -9,7 +9,6 @@ use crate::store::Counted;
 use crate::store::error::JobError;
 use crate::store::tx::{caught, follow};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
-use parking_lot::Mutex;
 use rusqlite::Connection;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -42,7 +41,7 @@ enum GroupState {
 
 /// Whether a job shares its commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store) enum Company {
+pub(crate) enum Company {
     Shared,
     Alone,
 }
@@ -52,31 +51,13 @@ struct Job {
     run: Run,
 }
 
-#[derive(Debug, Default)]
-pub(in crate::store) struct WriterStats {
-    pub(super) counted: Counted,
-    /// Error of the last group.
-    failure: Mutex<Option<StoreError>>,
-}
-
-impl WriterStats {
-    pub(in crate::store) fn failure(&self) -> Option<StoreError> {
-        self.failure.lock().clone()
-    }
-
-    /// Notes the outcome of a group that had something to write, or of a try.
-    fn ended(&self, result: Result<()>) {
-        *self.failure.lock() = result.err();
-    }
-}
-
 /// On drop, the queued jobs commit and their callers get the results. Then the connection closes, which copies the
 /// write-ahead log into the file.
-pub(in crate::store) struct Writer {
+pub(crate) struct Writer {
     // Dropped before the thread, which ends it.
     queue: Sender<Job>,
     _thread: Joined,
-    pub(in crate::store) stats: Arc<WriterStats>,
+    pub(crate) stats: Arc<Counted>,
     memory: Arc<Memory>,
 }
 
@@ -89,7 +70,7 @@ impl Writer {
         memory: Arc<Memory>,
     ) -> std::io::Result<Writer> {
         let (queue, receive) = bounded(queue);
-        let stats = Arc::new(WriterStats::default());
+        let stats = Arc::new(Counted::default());
         let counted = Arc::clone(&stats);
         // The log is dropped after the connection.
         let work = move || work(conn, &receive, group, &counted, &log);
@@ -102,7 +83,7 @@ impl Writer {
     }
 
     /// Queues a job. `settle` gets its outcome on the writer's thread, unless the job was not accepted.
-    pub(in crate::store) fn submit<T: Send + 'static, E: JobError>(
+    pub(crate) fn submit<T: Send + 'static, E: JobError>(
         &self,
         company: Company,
         job: impl FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
@@ -117,7 +98,7 @@ impl Writer {
                 Err(error) => Err(E::from(error)),
             };
             if outcome.is_err() {
-                stats.counted.failed_jobs.fetch_add(1, Relaxed);
+                stats.failed_jobs.fetch_add(1, Relaxed);
             }
             Box::new(move |commit: Result<()>| {
                 if outcome.is_err() || commit.as_ref().is_err_and(|error| !error.is_unknown()) {
@@ -125,7 +106,7 @@ impl Writer {
                 }
                 settle(match (outcome, commit) {
                     (Ok((value, effects)), Ok(())) => {
-                        stats.counted.committed_jobs.fetch_add(1, Relaxed);
+                        stats.committed_jobs.fetch_add(1, Relaxed);
                         follow(|| effects.apply(&memory));
                         Ok(value)
                     }
@@ -201,30 +182,30 @@ impl Group {
         }
     }
 
-    fn commit(&mut self, stats: &WriterStats) -> Result<()> {
+    fn commit(&mut self, stats: &Counted) -> Result<()> {
         let started = Instant::now();
         let result = if self.is_over() {
             Err(StoreError::Commit("the store ended the transaction (no space left?)".to_owned()))
         } else {
             self.conn.execute_batch("COMMIT").map_err(StoreError::of_commit)
         };
-        let (took, counted) = (micros(started.elapsed()), &stats.counted);
+        let took = micros(started.elapsed());
         match &result {
             // Without a change nothing was synced: the jobs were refused, or only read.
             Ok(()) if self.conn.total_changes() == self.changes_before => {}
             Ok(()) => {
-                stats.ended(Ok(()));
-                counted.commits.fetch_add(1, Relaxed);
-                counted.commit_micros.fetch_add(took, Relaxed);
+                stats.note(Ok(()));
+                stats.commits.fetch_add(1, Relaxed);
+                stats.commit_micros.fetch_add(took, Relaxed);
             }
             Err(error) => {
-                stats.ended(Err(error.clone()));
+                stats.note(Err(error.clone()));
                 if !self.conn.is_autocommit() {
                     // If this fails too, the next BEGIN reports it.
                     let _ = self.conn.execute_batch("ROLLBACK");
                 }
-                counted.failed_commits.fetch_add(1, Relaxed);
-                counted.commit_micros.fetch_add(took, Relaxed);
+                stats.failed_commits.fetch_add(1, Relaxed);
+                stats.commit_micros.fetch_add(took, Relaxed);
             }
         }
         result
@@ -232,7 +213,7 @@ impl Group {
 
     /// After a failure, writes and syncs one unchanged page, to learn whether writes succeed again. A load balancer sends
     /// none to a server that is not ready.
-    fn try_to_write(&mut self, stats: &WriterStats) {
+    fn try_to_write(&mut self, stats: &Counted) {
         // A job that arrives meanwhile must not wait for a lock twice.
         let result = self.conn.busy_timeout(Duration::ZERO).map_err(StoreError::from);
         let result = result.and_then(|()| self.begin()).and_then(|()| self.write_same_again());
@@ -245,7 +226,7 @@ impl Group {
         if result.is_ok() {
             tracing::info!("writes succeed again");
         }
-        stats.ended(result);
+        stats.note(result);
     }
 
     fn write_same_again(&self) -> Result<()> {
@@ -255,7 +236,7 @@ impl Group {
     }
 }
 
-fn work(conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterStats, log: &Log) {
+fn work(conn: Connection, queue: &Receiver<Job>, group: usize, stats: &Counted, log: &Log) {
     let mut settle: Vec<Settle> = Vec::with_capacity(group.min(256));
     let mut shared = Group { conn, state: GroupState::Clean, changes_before: 0 };
     // A job with its own commit, taken from the queue while a group was gathered.
@@ -278,7 +259,7 @@ fn work(conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterSta
             }
             // Beginning may have taken its whole timeout: waiting jobs must not wait for another.
             Err(error) => {
-                stats.ended(Err(error.clone()));
+                stats.note(Err(error.clone()));
                 let waiting = std::iter::once(first).chain(queue.try_iter());
                 settle.extend(waiting.map(|job| (job.run)(Err(error.clone()))));
             }
@@ -292,13 +273,8 @@ fn work(conn: Connection, queue: &Receiver<Job>, group: usize, stats: &WriterSta
 }
 
 /// Waits for a job. While writes fail, it tries to write something itself.
-fn next_job(
-    queue: &Receiver<Job>,
-    group: &mut Group,
-    stats: &WriterStats,
-    log: &Log,
-) -> Option<Job> {
-    while stats.failure().is_some() {
+fn next_job(queue: &Receiver<Job>, group: &mut Group, stats: &Counted, log: &Log) -> Option<Job> {
+    while stats.failure.lock().is_some() {
         match queue.recv_timeout(TRY_EVERY) {
             Ok(job) => return Some(job),
             Err(RecvTimeoutError::Disconnected) => return None,

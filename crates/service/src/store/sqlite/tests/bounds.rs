@@ -181,8 +181,8 @@ fn a_read_is_held_up_only_while_the_log_waits_for_it() {
     let log = super::super::Log::new(tempfile::tempfile().unwrap(), 1 << 20);
     let mut reader = Reader::open(&dir.path().join(super::super::FILE), Arc::clone(&log)).unwrap();
     let here = Arc::new(());
-    let bounds = |time| super::super::Bounds { time: Some(time), waits: Arc::downgrade(&here) };
-    assert!(reader.run(bounds(Duration::from_millis(1)), endless).is_err());
+    let soon = Some(Duration::from_millis(1));
+    assert!(reader.run(soon, Arc::downgrade(&here), endless).is_err());
     assert!(!log.is_held_up(Duration::from_secs(9)), "nobody waits");
     let cut = std::thread::scope(|scope| {
         let held = log.turn();
@@ -197,5 +197,6 @@ fn a_read_is_held_up_only_while_the_log_waits_for_it() {
     });
     assert_eq!(cut, Ok(true));
     assert!(!log.is_held_up(Duration::from_secs(9)), "and nobody waits again");
-    assert_eq!(reader.run(bounds(Duration::from_secs(60)), |_| Ok(7)), Ok(7));
+    let late = Some(Duration::from_secs(60));
+    assert_eq!(reader.run(late, Arc::downgrade(&here), |_| Ok(7)), Ok(7));
 }
