@@ -6,6 +6,7 @@
 //!
 //! They differ in concurrency. The embedded store runs transactions one after the other. On a server they run at the
 //! same time, so a job may be run again, and locks a row (`Tx::hold`) before it writes what it has read.
+#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
 pub mod backup;
 pub mod copy;

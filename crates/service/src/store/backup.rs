@@ -18,7 +18,6 @@
 //! **Beside a running server.** [`take`] copies the store's files to a work directory, and keeps one read transaction
 //! open while it copies what has changed meanwhile (`live.rs`). Writes go on; only the write-ahead log grows. The copy is
 //! then checked and compressed. All of that leaves most of a busy machine to others (`pace.rs`).
-#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
 pub(crate) mod archive;
 mod chain;

@@ -6,7 +6,6 @@
 //! (`refuse_unfinished`).
 //!
 //! The tables are read from both sides (`tables`), so that no migration can be forgotten here.
-#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
 mod back;
 mod check;

@@ -1,5 +1,4 @@
 //! Errors of the store, without SQL types.
-#![allow(clippy::disallowed_types, reason = "maps SQL errors to StoreError")]
 
 use super::pool::PoolError;
 use rusqlite::{ErrorCode, ffi};

@@ -2,7 +2,6 @@
 //!
 //! A system's store is written once. Most statements have the same text for SQLite and MariaDB; where they do not,
 //! [`Sql::each`] holds both. Parameters are `?`, or `?1`, `?2` when one is used twice.
-#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
 mod value;
 

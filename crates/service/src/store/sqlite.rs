@@ -7,7 +7,6 @@
 //!
 //! A write that returned `Ok` is in a commit that was synced before. A failed job is rolled back alone. A failed commit
 //! fails every job in it.
-#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
 #[cfg(test)]
 pub(super) mod fixtures;

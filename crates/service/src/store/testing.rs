@@ -1,5 +1,4 @@
 //! Stores for tests.
-#![allow(clippy::disallowed_types, reason = "looks at the rows with queries of its own")]
 
 use super::{Result, Store, Tx};
 use crate::config::Sources;

@@ -8,7 +8,6 @@
 //!
 //! **In two passes.** The log cannot restart while the transaction is open. So nearly all is copied before, slowly and
 //! without a transaction; within it, both files are read and the differences are copied again.
-#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
 use super::chain::fill;
 use super::pace::Pace;

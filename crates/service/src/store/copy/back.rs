@@ -137,14 +137,15 @@ impl Made {
         watch: &mut impl FnMut(Progress<'_>),
     ) -> Result<Vec<Copied>, CopyError> {
         for table in CONSTANT {
-            self.execute(&format!("DELETE FROM {table}"))?;
+            self.conn.execute(&format!("DELETE FROM {table}"), [])?;
         }
         let mut copied = Vec::with_capacity(tables.len());
         for table in tables {
             copied.push(self.copy(session, table, watch)?);
             self.continue_ids(session, &table.name)?;
         }
-        let broken: i64 = self.number("SELECT count(*) FROM pragma_foreign_key_check")?;
+        let broken = "SELECT count(*) FROM pragma_foreign_key_check";
+        let broken: i64 = self.conn.query_row(broken, [], |row| row.get(0))?;
         if broken > 0 {
             let text = format!("{broken} rows of the server refer to rows that are not there");
             return Err(CopyError::Differs(text));
@@ -228,17 +229,9 @@ impl Made {
     }
 
     fn close(self) -> Result<PathBuf, CopyError> {
-        self.execute("COMMIT")?;
+        self.conn.execute_batch("COMMIT")?;
         drop(self.conn);
         Ok(self.dir)
-    }
-
-    fn execute(&self, sql: &str) -> Result<()> {
-        Ok(self.conn.execute_batch(sql)?)
-    }
-
-    fn number(&self, sql: &str) -> Result<i64> {
-        Ok(self.conn.query_row(sql, [], |row| row.get(0))?)
     }
 }
 

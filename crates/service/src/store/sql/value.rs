@@ -1,5 +1,4 @@
 //! Values of parameters and columns.
-#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 

@@ -15,7 +15,6 @@
 //!
 //! **Other programs.** One that keeps a transaction open still prevents a restart. The thread logs that and retries;
 //! meanwhile the log grows, because refusing writes would be worse.
-#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
 use super::{Result, StoreError};
 use crate::ops::thread::Joined;

@@ -1,5 +1,4 @@
 //! Schema versions. A released migration never changes; a new one is added below it.
-#![allow(clippy::disallowed_types, reason = "runs the schema's SQL")]
 
 use super::{Result, StoreError};
 use rusqlite::{Connection, TransactionBehavior};

@@ -1,5 +1,4 @@
 //! A reading connection, whose reads end at a deadline or when their caller is gone.
-#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
 use super::log::Log;
 use super::{Conn, Result};

@@ -1,7 +1,5 @@
 //! The writer, on a real file.
 
-#![allow(clippy::disallowed_types, reason = "looks at the file with a connection of its own")]
-
 mod bounds;
 
 use crate::config::Sources;

@@ -1,5 +1,4 @@
 //! The writer thread with group commit.
-#![allow(clippy::disallowed_types, reason = "runs the transactions of the store")]
 
 use super::log::Log;
 use super::{BUSY_TIMEOUT, Conn, Effects, Memory, Result, StoreError, Tx, handover};
