@@ -34,8 +34,8 @@ pub struct Poll<P> {
 pub enum Applied<P> {
     /// Payloads of the rows that are new. Each is given once.
     News(Vec<P>),
-    /// The node's memory may be wrong. It drops everything and polls for all rows. Until that poll is applied it answers
-    /// nothing from memory.
+    /// The node's memory may be wrong. It drops everything and polls for all rows. Until that poll is applied it
+    /// answers nothing from memory.
     StartAgain,
 }
 
@@ -66,7 +66,8 @@ impl Follower {
         }
         let rows: Vec<_> =
             poll.rows.into_iter().filter(|row| self.add(row.lane, row.number)).collect();
-        // At a start there may be more rows than versions. The fewer share one, the more responses of others can be used.
+        // At a start there may be more rows than versions. The fewer share one, the more responses of others can be
+        // used.
         let chunk = if starts { rows.len().div_ceil(Versions::<()>::KNOWN / 2) } else { 1 };
         rows.chunks(chunk.max(1)).for_each(|rows| reach.ended(rows));
         let highest = planted(Mistake::ClaimHighest);

@@ -1,20 +1,20 @@
 //! The numbers of one node.
 
-/// Numbers reserved at a time: the most rows that a successor has to fill when a node dies, and the transactions that share
-/// one reservation.
+/// Numbers reserved at a time: the most rows that a successor has to fill when a node dies, and the transactions that
+/// share one reservation.
 const BLOCK: u64 = 256;
 
 /// The lane that a node owns, in memory.
 ///
-/// In SQL a lane has an *epoch*, a random number of its claim, and the number up to which numbers are *reserved*. A row is
-/// inserted only while the epoch is the node's own, which the insert locks for reading until its transaction ends
-/// (`INSERT … SELECT … WHERE lane = ? AND epoch = ? LOCK IN SHARE MODE`). Otherwise a node that was paused until its numbers
-/// were filled and deleted could insert a row that no node reads. A reservation needs no such condition
+/// In SQL a lane has an *epoch*, a random number of its claim, and the number up to which numbers are *reserved*. A
+/// row is inserted only while the epoch is the node's own, which the insert locks for reading until its transaction
+/// ends (`INSERT … SELECT … WHERE lane = ? AND epoch = ? LOCK IN SHARE MODE`). Otherwise a node that was paused until
+/// its numbers were filled and deleted could insert a row that no node reads. A reservation needs no such condition
 /// (`reserved = GREATEST(reserved, ?)`): a surplus number only gets an empty row.
 ///
-/// A node that claims a lane first inserts empty rows for all numbers without one, up to the last that is reserved or has a
-/// row (a failover may have lost a reservation). If a transaction of the predecessor still holds the number, the primary
-/// key decides which of them is the row.
+/// A node that claims a lane first inserts empty rows for all numbers without one, up to the last that is reserved or
+/// has a row (a failover may have lost a reservation). If a transaction of the predecessor still holds the number,
+/// the primary key decides which of them is the row.
 #[derive(Debug)]
 pub struct Lane {
     lane: u8,
@@ -47,7 +47,8 @@ impl Lane {
         self.epoch
     }
 
-    /// The number up to which to reserve next, before [`take`](Self::take) has none left; `None` while there are enough.
+    /// The number up to which to reserve next, before [`take`](Self::take) has none left; `None` while there are
+    /// enough.
     pub fn to_reserve(&self) -> Option<u64> {
         let left = self.reserved + 1 - self.next;
         (left < self.block.div_ceil(2)).then_some(self.reserved + self.block)

@@ -46,14 +46,14 @@ pub struct Label {
 
 /// The numbers that were seen: a lower bound without gaps, an upper bound, and those between.
 ///
-/// The bounds have different uses, and mixing them up serves stale responses: what something *contains* is known up to the
-/// first gap only; what has *ended* something may be as late as the last number seen.
+/// The bounds have different uses, and mixing them up serves stale responses: what something *contains* is known up
+/// to the first gap only; what has *ended* something may be as late as the last number seen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Progress {
     closed: Position,
     highest: Position,
-    /// Runs of numbers above a gap: lane and first number of each, and its last. There are as many as gaps, however long one
-    /// stays open.
+    /// Runs of numbers above a gap: lane and first number of each, and its last. There are as many as gaps, however
+    /// long one stays open.
     loose: BTreeMap<(u8, u64), u64>,
 }
 

@@ -67,7 +67,8 @@ impl Reach {
         self.announce(state);
     }
 
-    /// Notes what other transactions have ended, under one version: it requires all of their numbers where some would do.
+    /// Notes what other transactions have ended, under one version: it requires all of their numbers where some would
+    /// do.
     pub(crate) fn ended<P>(&self, rows: &[Row<P>]) {
         let mut state = self.state();
         rows.iter().for_each(|row| state.highest.raise(row.lane, row.number));

@@ -1,11 +1,11 @@
-//! Nodes with memory, a shared cache and lagging replicas over one database, in simulated time. The protocol runs through
-//! random orders of events, and every answer is compared with the writes acknowledged before its request. A run depends on
-//! its seed alone, so it can be repeated.
+//! Nodes with memory, a shared cache and lagging replicas over one database, in simulated time. The protocol runs
+//! through random orders of events, and every answer is compared with the writes acknowledged before its request. A
+//! run depends on its seed alone, so it can be repeated.
 //!
-//! Simulated are: slow, failing and paged polls, stalled commits, commits with an unknown outcome, clocks of different
-//! rates, nodes that pause, die and restart, suspended machines, lanes that change owners, deleted rows, a primary that
-//! crashes or is replaced by a replica that lacks some writes, servers of a cluster that lag behind one another, a cache
-//! that loses entries and goes back in time.
+//! Simulated are: slow, failing and paged polls, stalled commits, commits with an unknown outcome, clocks of
+//! different rates, nodes that pause, die and restart, suspended machines, lanes that change owners, deleted rows, a
+//! primary that crashes or is replaced by a replica that lacks some writes, servers of a cluster that lag behind one
+//! another, a cache that loses entries and goes back in time.
 
 mod database;
 mod node;

@@ -1,8 +1,8 @@
-//! The outbox in MariaDB, at READ COMMITTED. The tests of the command verify the behaviour of these statements on a real
-//! server (`outbox.rs`).
+//! The outbox in MariaDB, at READ COMMITTED. The tests of the command verify the behaviour of these statements on a
+//! real server (`outbox.rs`).
 
-/// Tables. Inserts lock a separate table for reading, so that the node's reservations and renewals do not wait for its open
-/// transactions.
+/// Tables. Inserts lock a separate table for reading, so that the node's reservations and renewals do not wait for
+/// its open transactions.
 pub const SCHEMA: [&str; 3] = [
     "CREATE TABLE outbox_epochs (
        lane TINYINT UNSIGNED PRIMARY KEY,
@@ -23,18 +23,18 @@ pub const SCHEMA: [&str; 3] = [
      ) ENGINE = InnoDB",
 ];
 
-/// The last statement of a transaction: number, effects, lane, epoch. It changes no row if another node has the lane now, and
-/// fails with 1062 if the number has a row. Either way the transaction must be rolled back.
+/// The last statement of a transaction: number, effects, lane, epoch. It changes no row if another node has the lane
+/// now, and fails with 1062 if the number has a row. Either way the transaction must be rolled back.
 pub const INSERT: &str = "INSERT INTO outbox (lane, number, effects)
      SELECT lane, ?, ? FROM outbox_epochs WHERE lane = ? AND epoch = ? LOCK IN SHARE MODE";
 
-/// Inserts an empty row: number, lane, number. It waits for an open transaction with that number, and fails with 1062 if
-/// there is a row. It changes no row if there was one that has been deleted.
+/// Inserts an empty row: number, lane, number. It waits for an open transaction with that number, and fails with 1062
+/// if there is a row. It changes no row if there was one that has been deleted.
 pub const FILL: &str = "INSERT INTO outbox (lane, number, effects)
      SELECT lane, ?, '' FROM outbox_lanes WHERE lane = ? AND deleted < ? LOCK IN SHARE MODE";
 
-/// Claims the lane, once its predecessor has no open transaction with a row: epoch, lane. The epoch is random, so that after
-/// a failover that has lost a claim the next one differs.
+/// Claims the lane, once its predecessor has no open transaction with a row: epoch, lane. The epoch is random, so
+/// that after a failover that has lost a claim the next one differs.
 pub const CLAIM: &str = "UPDATE outbox_epochs SET epoch = ? WHERE lane = ?";
 
 /// Reserves numbers: last number, lane.

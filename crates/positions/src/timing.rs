@@ -21,8 +21,8 @@ impl Timing {
         Self { delay }
     }
 
-    /// Shortest time from the return of a COMMIT, or from the read of state that the response of a write route shows, to that
-    /// response.
+    /// Shortest time from the return of a COMMIT, or from the read of state that the response of a write route shows,
+    /// to that response.
     pub fn delay(&self) -> Duration {
         if planted(Mistake::NoDelay) { Duration::ZERO } else { self.delay }
     }

@@ -3,8 +3,8 @@
 use crate::position::Position;
 use std::collections::VecDeque;
 
-/// Versions of one node, each with the numbers that something must contain to have it, and a note. Versions of different
-/// nodes are unrelated.
+/// Versions of one node, each with the numbers that something must contain to have it, and a note. Versions of
+/// different nodes are unrelated.
 #[derive(Debug)]
 pub(crate) struct Versions<T> {
     latest: u64,

@@ -1,9 +1,9 @@
 //! The operator's commands: one line of JSON each way, over a socket in the data directory.
 //!
-//! **A socket**, because the server's caches, and those of other nodes, would keep what is changed in the database without
-//! it. A command that the server carries out passes the gates and transactions of requests, with their effects on every
-//! node. **Not a route of the API**, because a route needs an account with all rights, which can be guessed, stolen or
-//! forgotten. The system decides who may use a file.
+//! **A socket**, because the server's caches, and those of other nodes, would keep what is changed in the database
+//! without it. A command that the server carries out passes the gates and transactions of requests, with their
+//! effects on every node. **Not a route of the API**, because a route needs an account with all rights, which can be
+//! guessed, stolen or forgotten. The system decides who may use a file.
 //!
 //! | file | content |
 //! |---|---|
@@ -13,8 +13,8 @@
 //! | `audit.rs` | the audit log |
 //! | `maintenance.rs` | the mode in which writes are refused |
 //!
-//! **Limit.** A command is for one node: log level and maintenance mode are the node's own. Deletions and clearing the cache
-//! apply to all nodes.
+//! **Limit.** A command is for one node: log level and maintenance mode are the node's own. Deletions and clearing
+//! the cache apply to all nodes.
 
 mod act;
 mod audit;

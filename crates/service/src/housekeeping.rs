@@ -1,9 +1,9 @@
 //! Background work, on one thread, until the service stops.
 //!
-//! - **Sweeping.** A deletion takes effect at once. Dependent rows are deleted in transactions of [`SWEEP_ROWS`] rows, each
-//!   followed by a pause as long as it took, so that other writes have their turn: runs and rankings of deleted tracks,
-//!   comments and likes of deleted articles, and the rows of users that an operator has deleted ([`leftovers`]); also
-//!   towns without posts.
+//! - **Sweeping.** A deletion takes effect at once. Dependent rows are deleted in transactions of [`SWEEP_ROWS`]
+//!   rows, each followed by a pause as long as it took, so that other writes have their turn: runs and rankings of
+//!   deleted tracks, comments and likes of deleted articles, and the rows of users that an operator has deleted
+//!   ([`leftovers`]); also towns without posts.
 //! - **Indexing** changed texts: see `search/upkeep.rs`.
 //! - **Checking** the counts of articles, and **flushing** likes: see `articles/upkeep.rs`.
 //!

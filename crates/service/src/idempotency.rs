@@ -1,16 +1,17 @@
 //! `Idempotency-Key`: a repeated create makes nothing new and gets the first response.
 //!
-//! A client that lost the response to a POST cannot know whether it took effect. With a key of its choice in the request it
-//! may send it again (draft-ietf-httpapi-idempotency-key-header-07). The outcome is stored with the key **in the
-//! transaction of the create**: either both are durable or neither is, so a crash cannot make the retry a second create.
-//! Simultaneous retries need no lock and no 409: the one writer runs them one after another, and the second finds the
-//! first, even within one group commit.
+//! A client that lost the response to a POST cannot know whether it took effect. With a key of its choice in the
+//! request it may send it again (draft-ietf-httpapi-idempotency-key-header-07). The outcome is stored with the key
+//! **in the transaction of the create**: either both are durable or neither is, so a crash cannot make the retry a
+//! second create. Simultaneous retries need no lock and no 409: the one writer runs them one after another, and the
+//! second finds the first, even within one group commit.
 //!
 //! - A key belongs to a user and a route. It is stored with a fingerprint of path, query and body: the same key with
 //!   another request is an error of the client, answered 422.
 //! - Refusals and failures are not stored: a create that met a limit may succeed later.
-//! - Stored are outcomes (an id, rarely more), not responses. The same code makes the response from the outcome both times,
-//!   and a replayed one carries `Idempotent-Replayed: true` (Stripe's name, the most common one; the draft has none).
+//! - Stored are outcomes (an id, rarely more), not responses. The same code makes the response from the outcome both
+//!   times, and a replayed one carries `Idempotent-Replayed: true` (Stripe's name, the most common one; the draft has
+//!   none).
 //! - Bounds: `idempotency.keep` in time, `KEYS_PER_USER` in number; the oldest are deleted first. Expired rows are
 //!   deleted in small transactions of their own, started by requests with keys only.
 //! - Requests without the header cause none of this.
@@ -107,8 +108,8 @@ impl<T> Done<T> {
         Done { outcome, replayed: false }
     }
 
-    /// The response, with a header when it is a replay. It must depend on the outcome and the request alone, so that both
-    /// are the same.
+    /// The response, with a header when it is a replay. It must depend on the outcome and the request alone, so that
+    /// both are the same.
     pub fn answer(self, write: impl FnOnce(T) -> Response) -> Response {
         let mut response = write(self.outcome);
         if self.replayed {

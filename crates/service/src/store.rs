@@ -115,8 +115,8 @@ impl Store {
         }
     }
 
-    /// Runs one whole read transaction on a thread of the store. All of its queries see the same moment. It ends when it
-    /// takes longer than [`READ_TIME`], or when the future is dropped.
+    /// Runs one whole read transaction on a thread of the store. All of its queries see the same moment. It ends when
+    /// it takes longer than [`READ_TIME`], or when the future is dropped.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         job: impl Fn(&Conn<'_>) -> Result<T> + Send + Sync + 'static,
@@ -165,8 +165,8 @@ impl Store {
         wait(self.write(job))
     }
 
-    /// Runs one whole write transaction. Returns once it is durable and all nodes have dropped what it ends from memory.
-    /// A job may be run again when its transaction could not be committed.
+    /// Runs one whole write transaction. Returns once it is durable and all nodes have dropped what it ends from
+    /// memory. A job may be run again when its transaction could not be committed.
     ///
     /// Dropping the future does not undo it: an accepted job runs and commits regardless.
     pub(crate) async fn write<T: Send + 'static, E: JobError>(
@@ -186,9 +186,9 @@ impl Store {
         outcome
     }
 
-    /// [`write`](Self::write) that calls `committed` with the result, on the thread of the transaction, after the commit
-    /// and before any response that may show it. It must be short. It is for effects on this process alone; others belong
-    /// into [`Effects`]. It does not wait for other nodes, so no node may remember what it writes.
+    /// [`write`](Self::write) that calls `committed` with the result, on the thread of the transaction, after the
+    /// commit and before any response that may show it. It must be short. It is for effects on this process alone;
+    /// others belong into [`Effects`]. It does not wait for other nodes, so no node may remember what it writes.
     pub(crate) async fn write_then<T: Send + 'static, E: JobError>(
         &self,
         job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
@@ -268,8 +268,8 @@ impl Store {
         move || duty.as_mut().is_none_or(maria::Duty::is_mine)
     }
 
-    /// Error of the last group of writes, or of the last try since then, or that the server is unavailable; `None` while
-    /// writes succeed.
+    /// Error of the last group of writes, or of the last try since then, or that the server is unavailable; `None`
+    /// while writes succeed.
     pub(crate) fn write_failure(&self) -> Option<StoreError> {
         match &self.inner.engine {
             Engine::Sqlite(embedded) => embedded.writer.stats.failure.lock().clone(),

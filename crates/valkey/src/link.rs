@@ -1,5 +1,5 @@
-//! Connections: one for each calling thread, made at its first call. Concurrent commands of a thread share it, so that they
-//! are written at once.
+//! Connections: one for each calling thread, made at its first call. Concurrent commands of a thread share it, so
+//! that they are written at once.
 
 use std::cell::Cell;
 use std::fmt;
@@ -175,8 +175,8 @@ impl Connection {
     }
 }
 
-/// If the server has done nothing because the slot of the keys moves or has moved: the part of [`MOVING_TIME`] that another
-/// try costs, if enough is left.
+/// If the server has done nothing because the slot of the keys moves or has moved: the part of [`MOVING_TIME`] that
+/// another try costs, if enough is left.
 fn cost_of_moving(error: &RedisError, rest: Duration) -> Option<Duration> {
     use ServerErrorKind::{Ask, Moved, TryAgain};
     let cost = match error.kind() {

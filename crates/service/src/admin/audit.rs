@@ -1,14 +1,14 @@
 //! The audit log, `admin.log` in the data directory.
 //!
-//! A line of JSON is written and synced before a command is carried out, and another one with its outcome before the reply.
-//! So nothing is done without a record, even if the server is killed: such a command has no outcome.
+//! A line of JSON is written and synced before a command is carried out, and another one with its outcome before the
+//! reply. So nothing is done without a record, even if the server is killed: such a command has no outcome.
 //!
 //! **Not a table.** A table would share the transaction of a deletion. But it could not record commands without a
 //! transaction, would take no line while the database is unavailable or full, which is when operators act, and would go
 //! back in time with a restored backup. The price is the second line.
 //!
-//! **Limits.** Each node has its own. At [`LONGEST`] bytes the file becomes `admin.log.1` and replaces the one before: about
-//! 30,000 commands are kept. Users who can write to the data directory can change it.
+//! **Limits.** Each node has its own. At [`LONGEST`] bytes the file becomes `admin.log.1` and replaces the one
+//! before: about 30,000 commands are kept. Users who can write to the data directory can change it.
 
 use super::Command;
 use crate::http::rfc3339::now_utc;

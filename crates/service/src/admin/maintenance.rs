@@ -1,8 +1,8 @@
 //! Maintenance mode: requests that may write are answered 503, reads go on.
 //!
-//! The method decides: all but GET, HEAD and OPTIONS are refused, including log-in and sign-up, and routes added later.
-//! Running requests finish, and background work goes on: acknowledged likes reach the tables, dependent rows are deleted,
-//! views of markets are counted.
+//! The method decides: all but GET, HEAD and OPTIONS are refused, including log-in and sign-up, and routes added
+//! later. Running requests finish, and background work goes on: acknowledged likes reach the tables, dependent rows
+//! are deleted, views of markets are counted.
 //!
 //! The mode is a file in the data directory, so that a server restarted during the work does not take writes.
 

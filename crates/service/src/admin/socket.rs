@@ -1,8 +1,9 @@
 //! The admin socket, and the thread that serves it.
 //!
-//! It is the file `admin.sock` with mode 0600 in the data directory, so the system decides who may connect. The user of a
-//! connection is checked as well: the user that runs the server, or root. Each connection has one command. Few connections
-//! are served at once, each with a deadline for its command and one for taking the reply; further ones wait in the kernel.
+//! It is the file `admin.sock` with mode 0600 in the data directory, so the system decides who may connect. The user
+//! of a connection is checked as well: the user that runs the server, or root. Each connection has one command. Few
+//! connections are served at once, each with a deadline for its command and one for taking the reply; further ones
+//! wait in the kernel.
 //!
 //! An accepted command is carried out to its end, even if nobody waits for the reply.
 

@@ -1,8 +1,9 @@
 //! Dependent rows of something deleted, and their deletion.
 //!
-//! The statement that deletes is short however many rows depend on its row: a trigger notes the id. The dependent rows are
-//! no longer visible, because nothing shows rows of a missing parent and ids are never reused (except for a user's likes,
-//! which count until they are deleted). A cascade would block the only writer for as long as there are rows.
+//! The statement that deletes is short however many rows depend on its row: a trigger notes the id. The dependent
+//! rows are no longer visible, because nothing shows rows of a missing parent and ids are never reused (except for a
+//! user's likes, which count until they are deleted). A cascade would block the only writer for as long as there are
+//! rows.
 
 use crate::store::{Result, Store, StoreError, Tx, columns, params};
 use madang_cache::Stamp;

@@ -8,8 +8,8 @@ use crate::http::Remover;
 use crate::store::{FILE, Tx, plan, test_schema};
 use rusqlite::{Connection, StatementStatus};
 
-/// Users 1 and 2, and 3,000 of everything that depends on user 1, track 1 and article 1. User 2 has also run on track 1,
-/// likes article 1, and has a post in the town of all posts.
+/// Users 1 and 2, and 3,000 of everything that depends on user 1, track 1 and article 1. User 2 has also run on track
+/// 1, likes article 1, and has a post in the town of all posts.
 const FILL: &str = "
     CREATE TEMP TABLE n (i INTEGER PRIMARY KEY);
     WITH RECURSIVE m (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM m LIMIT 3000) INSERT INTO n SELECT i FROM m;

@@ -11,8 +11,8 @@ impl Once {
     /// ```
     ///
     /// # Errors
-    /// Those of `create`; [`StoreError::KeyReused`] when another request used the key before. The job must then fail, so
-    /// that the transaction is rolled back.
+    /// Those of `create`; [`StoreError::KeyReused`] when another request used the key before. The job must then fail,
+    /// so that the transaction is rolled back.
     pub(crate) fn run<T: Replayable, E: From<StoreError>>(
         &self,
         tx: &mut Tx<'_>,
@@ -64,8 +64,8 @@ impl Claim {
         })
     }
 
-    /// On a server, where retries may run at the same time: inserts the row first, for which the others wait. Returns the
-    /// outcome of an earlier request.
+    /// On a server, where retries may run at the same time: inserts the row first, for which the others wait. Returns
+    /// the outcome of an earlier request.
     fn claim<T: Replayable>(&self, tx: &Tx<'_>, now: i64) -> Result<Option<T>> {
         let insert = "INSERT INTO idempotency_keys (user_id, route, `key`, fingerprint, outcome, expires_at_ms)
              VALUES (?, ?, ?, ?, '', ?)";

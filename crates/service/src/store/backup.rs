@@ -8,16 +8,16 @@
 //! | `madang.db` | the store as one SQLite file, whatever the engine it was taken from |
 //! | `token.key` | the key that signs tokens, if it lies in the data directory |
 //!
-//! **Incremental backups** have `madang.db.changes` instead of the store: the blocks that differ from those of an earlier
-//! backup, which the manifest names and a restore reads too (`chain.rs`).
+//! **Incremental backups** have `madang.db.changes` instead of the store: the blocks that differ from those of an
+//! earlier backup, which the manifest names and a restore reads too (`chain.rs`).
 //!
 //! **One format for both engines.** A store on MariaDB is copied into a file as by `madang copy`, and compared row by
 //! row. So a backup needs no client programs of the server, can be restored into either engine, and is checked the same
 //! way.
 //!
 //! **Beside a running server.** [`take`] copies the store's files to a work directory, and keeps one read transaction
-//! open while it copies what has changed meanwhile (`live.rs`). Writes go on; only the write-ahead log grows. The copy is
-//! then checked and compressed. All of that leaves most of a busy machine to others (`pace.rs`).
+//! open while it copies what has changed meanwhile (`live.rs`). Writes go on; only the write-ahead log grows. The
+//! copy is then checked and compressed. All of that leaves most of a busy machine to others (`pace.rs`).
 
 pub(crate) mod archive;
 mod chain;
@@ -193,8 +193,8 @@ impl Drop for Work {
 /// The directory cannot be written.
 pub fn note_success(data: &Path) -> Result<(), BackupError> {
     let file = data.join(LAST);
-    // Replaced, because a file of another user cannot be changed. Never through a link, because this may run as root in a
-    // directory of another user.
+    // Replaced, because a file of another user cannot be changed. Never through a link, because this may run as root
+    // in a directory of another user.
     let removed = std::fs::remove_file(&file);
     let made = match removed {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

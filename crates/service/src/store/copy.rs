@@ -109,7 +109,8 @@ pub struct Copying {
 crate::opaque_debug!(Copying);
 
 /// Opens the store in the data directory as a start does, and the database at `url`, which must be empty or hold an
-/// earlier part of this copy. The caller holds the lock of the directory. Returns `None` when this store was copied before.
+/// earlier part of this copy. The caller holds the lock of the directory. Returns `None` when this store was copied
+/// before.
 ///
 /// # Errors
 /// Either cannot be opened, or the target holds anything else or is in use.

@@ -1,12 +1,12 @@
 //! Effects of a committed transaction on memory, as data.
 //!
-//! A job declares them while it runs ([`Tx::effects`](super::Tx::effects)). One place applies them, on the thread of the
-//! transaction, after the commit and before the response. Commits, effects and responses have one order there, so no
-//! client learns of a write (not even one that found it done already) while something older is still in memory. Nothing
-//! needs to be announced before the transaction either: a load that began before the commit is vetoed, or the response
-//! that it stored ends, and a load that begins later reads the new state. If writes were announced before, no load would
-//! store while a write is open: listings would never be cached while there are writes, and anybody could keep a post out
-//! of the cache by requests to delete it.
+//! A job declares them while it runs ([`Tx::effects`](super::Tx::effects)). One place applies them, on the thread of
+//! the transaction, after the commit and before the response. Commits, effects and responses have one order there, so
+//! no client learns of a write (not even one that found it done already) while something older is still in memory.
+//! Nothing needs to be announced before the transaction either: a load that began before the commit is vetoed, or the
+//! response that it stored ends, and a load that begins later reads the new state. If writes were announced before,
+//! no load would store while a write is open: listings would never be cached while there are writes, and anybody
+//! could keep a post out of the cache by requests to delete it.
 
 use super::{Result, StoreError};
 use crate::accounts::{Change, Cutoff, Revoked, TokenId};

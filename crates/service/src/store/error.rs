@@ -22,8 +22,8 @@ pub enum StoreError {
     /// The commit of this write failed, and nothing of it will ever be visible. Answered 503.
     #[error("the commit failed: {0}")]
     Commit(String),
-    /// The commit of this write failed after all of it may have been written to the log. Nothing of it is visible, but it
-    /// may appear after a crash. Answered 504.
+    /// The commit of this write failed after all of it may have been written to the log. Nothing of it is visible,
+    /// but it may appear after a crash. Answered 504.
     #[error("the commit failed and its outcome is unknown: {0}")]
     Unknown(String),
     /// No space left.
@@ -99,12 +99,13 @@ impl StoreError {
 
     /// The error of a failed `COMMIT`: certain, or unknown.
     ///
-    /// A commit appends its pages to the log, the last one with the mark that makes them count, syncs the log, and enters
-    /// them into the index in shared memory (`sqlite3WalFrames`). Whatever fails, SQLite rolls back: the index still ends
-    /// before these pages, so they are invisible, and the next commit overwrites them. But a crash loses the index, and
-    /// opening rebuilds it from the log, up to the last mark with correct checksums, synced or not. So the outcome depends
-    /// on whether the mark was written. It was not when a write failed or found no space (the mark is in the last one),
-    /// nor when a constraint or a lock refused the commit before any write. It was when the sync or the index failed.
+    /// A commit appends its pages to the log, the last one with the mark that makes them count, syncs the log, and
+    /// enters them into the index in shared memory (`sqlite3WalFrames`). Whatever fails, SQLite rolls back: the index
+    /// still ends before these pages, so they are invisible, and the next commit overwrites them. But a crash loses
+    /// the index, and opening rebuilds it from the log, up to the last mark with correct checksums, synced or not. So
+    /// the outcome depends on whether the mark was written. It was not when a write failed or found no space (the
+    /// mark is in the last one), nor when a constraint or a lock refused the commit before any write. It was when the
+    /// sync or the index failed.
     pub(super) fn of_commit(error: rusqlite::Error) -> StoreError {
         let code = error.sqlite_error().map_or(0, |e| e.extended_code);
         let before_the_mark = code == ffi::SQLITE_IOERR_WRITE

@@ -37,8 +37,8 @@ pub enum LockError {
 }
 
 impl DirLock {
-    /// Takes the lock that a command needs to fill the store of these settings; `None` where the store is a server, which
-    /// nodes may serve meanwhile.
+    /// Takes the lock that a command needs to fill the store of these settings; `None` where the store is a server,
+    /// which nodes may serve meanwhile.
     ///
     /// # Errors
     /// As [`take`](Self::take).

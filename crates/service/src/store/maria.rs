@@ -1,9 +1,9 @@
 //! MariaDB: a bounded number of threads with a connection each, for reads and for writes. There is no writer thread:
 //! InnoDB has its own group commit.
 //!
-//! A transaction that conflicts with another one (deadlock, lock timeout, failed certification), or loses its connection
-//! before the commit, has done nothing. It is run again for [`RETRY_TIME`], with random pauses. One that loses its
-//! connection *during* the commit may have been committed: [`StoreError::Unknown`].
+//! A transaction that conflicts with another one (deadlock, lock timeout, failed certification), or loses its
+//! connection before the commit, has done nothing. It is run again for [`RETRY_TIME`], with random pauses. One that
+//! loses its connection *during* the commit may have been committed: [`StoreError::Unknown`].
 
 mod check;
 mod duty;
@@ -404,8 +404,8 @@ impl Seat {
     }
 }
 
-/// Runs a read whose transaction has begun. Returns whether the session can be used again. `answer` gets the result before
-/// the transaction ends, so that the caller does not wait for that.
+/// Runs a read whose transaction has begun. Returns whether the session can be used again. `answer` gets the result
+/// before the transaction ends, so that the caller does not wait for that.
 fn run_read<T>(
     session: &Session,
     job: impl FnOnce(&Conn<'_>) -> Result<T>,

@@ -168,8 +168,8 @@ pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
 
 /// Refuses a file of another program before anything writes to it, as choosing the journal mode does.
 ///
-/// It is opened as `immutable`: no lock, no log, no index beside the file. The content of a log is not seen. A file that
-/// cannot be read this way is left to the real opening, which reports the reason.
+/// It is opened as `immutable`: no lock, no log, no index beside the file. The content of a log is not seen. A file
+/// that cannot be read this way is left to the real opening, which reports the reason.
 fn refuse_foreign(path: &Path) -> Result<()> {
     let bytes = path.as_os_str().as_encoded_bytes().iter();
     let path: String = bytes.flat_map(|byte| ["%".to_owned(), crate::hex(&[*byte])]).collect();
@@ -208,8 +208,8 @@ fn keep_plans(conn: &Connection, statements: usize) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a damaged file at the start, not at a later request. Above 16 MiB reading every page would take too long, and
-/// only the pages that opening touches are checked.
+/// Refuses a damaged file at the start, not at a later request. Above 16 MiB reading every page would take too long,
+/// and only the pages that opening touches are checked.
 fn quick_check(conn: &Connection, path: &Path) -> Result<()> {
     const FULL_CHECK_UP_TO: u64 = 16 << 20;
     if std::fs::metadata(path).map_or(0, |m| m.len()) > FULL_CHECK_UP_TO {

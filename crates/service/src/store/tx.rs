@@ -28,8 +28,8 @@ impl<'conn> Tx<'conn> {
         self.locked(table, id, "FOR UPDATE")
     }
 
-    /// [`hold`](Self::hold) for a row that this transaction refers to and does not change. Others may refer to it too, but
-    /// not delete it.
+    /// [`hold`](Self::hold) for a row that this transaction refers to and does not change. Others may refer to it
+    /// too, but not delete it.
     pub(crate) fn keep(&self, table: &str, id: i64) -> Result<bool> {
         self.locked(table, id, "LOCK IN SHARE MODE")
     }

@@ -88,8 +88,8 @@ impl World {
         self.serve_waiting(node);
     }
 
-    /// Reads from the node's server: the primary, or its own server of a cluster, which first waits until it has everything
-    /// that was committed (`wsrep_sync_wait`).
+    /// Reads from the node's server: the primary, or its own server of a cluster, which first waits until it has
+    /// everything that was committed (`wsrep_sync_wait`).
     pub(super) fn of_node<T>(
         &mut self,
         node: usize,

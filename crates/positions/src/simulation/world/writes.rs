@@ -143,8 +143,9 @@ impl World {
         self.on(node, delay, move |world| world.acknowledge(commit));
     }
 
-    /// Fills the number of a transaction that was not committed, or whose COMMIT was not answered; then `wrote` is the thing
-    /// that it wrote. It waits for an open transaction with that number. If the node finds its own row, it has committed.
+    /// Fills the number of a transaction that was not committed, or whose COMMIT was not answered; then `wrote` is
+    /// the thing that it wrote. It waits for an open transaction with that number. If the node finds its own row, it
+    /// has committed.
     fn fill(&mut self, node: usize, lane: u8, number: u64, history: u64, wrote: Option<usize>) {
         if self.database.primary.history != history || planted(Mistake::LeaveGap) {
             return;

@@ -53,8 +53,8 @@ fn header(bytes: u64) -> Header {
     header
 }
 
-/// Unpacks a backup, with those it builds on, which lie in `beside`, into an empty directory and compares everything with
-/// the manifests. `accept` may refuse before anything is written.
+/// Unpacks a backup, with those it builds on, which lie in `beside`, into an empty directory and compares everything
+/// with the manifests. `accept` may refuse before anything is written.
 pub(crate) fn read(
     from: impl Read,
     beside: Option<&Path>,

@@ -1,8 +1,9 @@
 //! A backup and those it builds on, read side by side as one store.
 //!
-//! Every archive has its blocks in ascending order. So one pass over all of them assembles the store: each block is that
-//! of the newest archive that has it. Nothing is unpacked to disk, and memory depends on the number of archives, not on the
-//! size of the store. Each archive is compared with its own manifest on the way, so errors name the damaged one.
+//! Every archive has its blocks in ascending order. So one pass over all of them assembles the store: each block is
+//! that of the newest archive that has it. Nothing is unpacked to disk, and memory depends on the number of archives,
+//! not on the size of the store. Each archive is compared with its own manifest on the way, so errors name the
+//! damaged one.
 
 use super::archive::MANIFEST;
 use super::manifest::{Entry, Manifest};
@@ -17,8 +18,8 @@ use tar::{Archive, Entries, EntryType};
 
 /// Bytes of a block: a page of the store, because changed pages are seldom neighbours.
 pub(super) const BLOCK: usize = 4096;
-/// Most archives of a chain: a full backup and an incremental one for each further day of a month. Each takes about 2.5 MB
-/// of memory while it is read.
+/// Most archives of a chain: a full backup and an incremental one for each further day of a month. Each takes about
+/// 2.5 MB of memory while it is read.
 pub(super) const LONGEST_CHAIN: usize = 32;
 /// Longest manifest or key: about a hundred times the usual.
 const LONGEST_TEXT: u64 = 64 << 10;
@@ -173,7 +174,8 @@ impl<'a, 'r> Chain<'a, 'r> {
         Ok(Some(block))
     }
 
-    /// Compares everything with the manifests, after the last block. Writes the newest key that signs tokens into `keep`.
+    /// Compares everything with the manifests, after the last block. Writes the newest key that signs tokens into
+    /// `keep`.
     pub(super) fn finish(self, keep: Option<&Path>) -> Result<Manifest, BackupError> {
         let manifest = self.manifest().clone();
         for (number, layer) in self.layers.into_iter().enumerate().rev() {

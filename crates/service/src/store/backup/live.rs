@@ -1,10 +1,10 @@
 //! A copy of the embedded store's files while they are in use.
 //!
-//! **As bytes.** A read transaction stays open while the database and its write-ahead log are copied. While it is open,
-//! only pages that are in the log are written to the database, and no part of the log that it reads is overwritten
-//! (sqlite.org/walformat.html, "Checkpoints"). So the copy of the database may mix old and new pages: its copy of the log
-//! has the right ones, and SQLite applies them when it opens both. Page by page, as in the backup API, the same takes about
-//! four times the processor time.
+//! **As bytes.** A read transaction stays open while the database and its write-ahead log are copied. While it is
+//! open, only pages that are in the log are written to the database, and no part of the log that it reads is
+//! overwritten (sqlite.org/walformat.html, "Checkpoints"). So the copy of the database may mix old and new pages: its
+//! copy of the log has the right ones, and SQLite applies them when it opens both. Page by page, as in the backup
+//! API, the same takes about four times the processor time.
 //!
 //! **In two passes.** The log cannot restart while the transaction is open. So nearly all is copied before, slowly and
 //! without a transaction; within it, both files are read and the differences are copied again.
@@ -110,8 +110,8 @@ fn fill_at(mut file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
 
 /// Copies a write-ahead log, if there is one, while it grows.
 ///
-/// If the database had all of the log when the transaction began, the log may restart once meanwhile. A copy with an old
-/// beginning and a new rest would restore old pages, so it is repeated.
+/// If the database had all of the log when the transaction began, the log may restart once meanwhile. A copy with an
+/// old beginning and a new rest would restore old pages, so it is repeated.
 fn copy_log(from: &Path, to: &Path) -> io::Result<()> {
     let from = match File::open(from) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),

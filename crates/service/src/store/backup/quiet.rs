@@ -1,8 +1,8 @@
 //! Writing and removing files without long waits for the disk.
 //!
-//! A commit of the server waits for earlier writes to the disk. With 640 MB, a commit waited 1.1 s when they were synced at
-//! once, 0.8 s when the system wrote them half a minute later, and 0.15 s while the blocks of the removed file were
-//! discarded (mount option `discard`). In steps of 256 KiB one in a hundred waited longer than 1.8 ms
+//! A commit of the server waits for earlier writes to the disk. With 640 MB, a commit waited 1.1 s when they were
+//! synced at once, 0.8 s when the system wrote them half a minute later, and 0.15 s while the blocks of the removed
+//! file were discarded (mount option `discard`). In steps of 256 KiB one in a hundred waited longer than 1.8 ms
 //! (docs/PERFORMANCE.md).
 
 use std::fs::{self, File, OpenOptions};

@@ -36,12 +36,13 @@ pub enum Key {
 /// Files that the directory may not hold.
 const OCCUPIED: [&str; 4] = ["madang.db", "madang.db-wal", "madang.db-shm", KEY_FILE];
 
-/// Restores the backup that `from` reads into `data`, which must hold no store. The backups that an incremental one builds
-/// on lie in `beside`. Everything is checked first; the store appears in one step at the end. With `rotate`, a new key signs
-/// tokens.
+/// Restores the backup that `from` reads into `data`, which must hold no store. The backups that an incremental one
+/// builds on lie in `beside`. Everything is checked first; the store appears in one step at the end. With `rotate`, a
+/// new key signs tokens.
 ///
 /// # Errors
-/// The backup is damaged, incomplete, or newer than this program, or the directory cannot be used. It then holds no store.
+/// The backup is damaged, incomplete, or newer than this program, or the directory cannot be used. It then holds no
+/// store.
 pub fn restore(
     from: impl Read,
     beside: Option<&Path>,

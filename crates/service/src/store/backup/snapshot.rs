@@ -15,8 +15,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time between two tries.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Copies the store of a connection to a new file, in one read transaction: otherwise SQLite's backup would restart after
-/// each write of others.
+/// Copies the store of a connection to a new file, in one read transaction: otherwise SQLite's backup would restart
+/// after each write of others.
 pub(super) fn copy_pages(source: &Connection, to: &Path) -> Result<()> {
     private::open(to).map_err(|error| StoreError::of_file(&error))?;
     let mut target = Connection::open(to)?;
@@ -43,7 +43,8 @@ pub(super) fn copy_pages(source: &Connection, to: &Path) -> Result<()> {
 /// Steps of a check between two pauses.
 const STEPS: i32 = 1000;
 
-/// Runs a check (see [`check_pages`]) on a copy that is not in use, with pauses if given a pace. Returns its schema version.
+/// Runs a check (see [`check_pages`]) on a copy that is not in use, with pauses if given a pace. Returns its schema
+/// version.
 pub(super) fn check(file: &Path, check: &str, pace: Option<Pace>) -> Result<usize> {
     let mut conn = open(file)?;
     if let Some(mut pace) = pace {

@@ -36,8 +36,8 @@ pub(crate) fn before_migration(conn: &Connection, dir: &Path, version: usize) ->
     })
 }
 
-/// Keeps a backup of a database on a server before its schema changes; `as_file` is the version of the embedded schema with
-/// the same tables. It replaces an earlier one, made before the database was restored.
+/// Keeps a backup of a database on a server before its schema changes; `as_file` is the version of the embedded
+/// schema with the same tables. It replaces an earlier one, made before the database was restored.
 pub(crate) fn before_migration_of_server(
     session: Session,
     dir: &Path,

@@ -43,8 +43,8 @@ pub fn back(
     to_file(&server, &settings.data_dir, SCHEMA_VERSION, watch)
 }
 
-/// Copies a database with an older schema into a directory without a store; `version` is that of the embedded schema with
-/// the same tables.
+/// Copies a database with an older schema into a directory without a store; `version` is that of the embedded schema
+/// with the same tables.
 pub(crate) fn before_migration(
     session: Session,
     dir: &Path,

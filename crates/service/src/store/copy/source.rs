@@ -64,8 +64,8 @@ impl Source {
         of_file(&self.conn)
     }
 
-    /// Hash that identifies this file in this state: version, number of rows and greatest keys of all tables, and the ids
-    /// given so far. A server that has run on it since has changed these, or the comparison finds the difference.
+    /// Hash that identifies this file in this state: version, number of rows and greatest keys of all tables, and the
+    /// ids given so far. A server that has run on it since has changed these, or the comparison finds the difference.
     pub(super) fn identity(&self, tables: &[Table]) -> Result<String> {
         let mut digest = Sha256::new();
         let version: i64 = self.conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;

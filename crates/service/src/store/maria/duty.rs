@@ -6,8 +6,8 @@ use crate::store::Result;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A lock of the server that ends with its connection: when the node dies, another one takes it. Two nodes may have it for
-/// a moment when a connection is lost; the work is then done twice, which is harmless.
+/// A lock of the server that ends with its connection: when the node dies, another one takes it. Two nodes may have
+/// it for a moment when a connection is lost; the work is then done twice, which is harmless.
 pub(crate) struct Duty {
     shared: Arc<Shared>,
     session: Option<Session>,

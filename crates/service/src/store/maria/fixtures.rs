@@ -1,9 +1,9 @@
 //! Upgrades of every schema version, from a dump of each as its program made it.
 //!
 //! Rows are those of the embedded store's fixture with the same tables, which also proves that one exists
-//! (`Migration::as_file`). After a new migration, write the new file with
-//! `BLESS=1 scripts/with-mariadb cargo test --workspace --lib maria::fixtures`, add the digest of the migration, and rows
-//! of tables that only a server has to [`OWN`]. Existing files are never written again.
+//! (`Migration::as_file`). After a new migration, write the new file with `BLESS=1 scripts/with-mariadb cargo test
+//! --workspace --lib maria::fixtures`, add the digest of the migration, and rows of tables that only a server has to
+//! [`OWN`]. Existing files are never written again.
 //!
 //! Tests that need a server pass without one; `scripts/with-mariadb`, which `scripts/test` uses, provides it.
 

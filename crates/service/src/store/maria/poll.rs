@@ -187,8 +187,8 @@ impl Work {
     }
 }
 
-/// Begins another history if the server was restarted: it may have lost what nodes have seen. Of several nodes that notice,
-/// one does. All servers of a Galera cluster are one run.
+/// Begins another history if the server was restarted: it may have lost what nodes have seen. Of several nodes that
+/// notice, one does. All servers of a Galera cluster are one run.
 fn begin_history(session: &Session, is_new: bool, known: u64) -> Result<()> {
     const RUN: &str = "SELECT COALESCE(
         (SELECT CAST(CONV(LEFT(MD5(variable_value), 15), 16, 10) AS SIGNED) FROM information_schema.global_status

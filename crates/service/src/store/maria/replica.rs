@@ -1,8 +1,8 @@
 //! Replicas: servers that follow the primary, and answer reads for which they have caught up.
 //!
 //! Each has its own connections, and a thread that polls it for the numbers of the outbox that it contains (see
-//! [`Reach`](madang_positions::Reach)). One that is unavailable, slow or behind is skipped until it has caught up. Reads
-//! that it does not answer in time go to the primary.
+//! [`Reach`](madang_positions::Reach)). One that is unavailable, slow or behind is skipped until it has caught up.
+//! Reads that it does not answer in time go to the primary.
 
 use super::session::{Session, Use};
 use super::{Maria, Shared, parse, poll, reach, run_read};

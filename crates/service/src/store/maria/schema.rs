@@ -8,11 +8,11 @@ use std::time::Duration;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Migration {
-    /// Every statement can be repeated: on a server each change of a table commits by itself, and an interrupted migration
-    /// begins again.
+    /// Every statement can be repeated: on a server each change of a table commits by itself, and an interrupted
+    /// migration begins again.
     pub(crate) file: &'static str,
-    /// The oldest version whose programs can run beside it. A step that only adds tables, or columns with a default, keeps
-    /// that of the step before. Any other step names its own version, and is refused while older programs run.
+    /// The oldest version whose programs can run beside it. A step that only adds tables, or columns with a default,
+    /// keeps that of the step before. Any other step names its own version, and is refused while older programs run.
     goes_with: usize,
     /// Version of the embedded schema with the same tables and columns, for copies into a file.
     pub(crate) as_file: usize,
@@ -48,14 +48,14 @@ const META: &str = "CREATE TABLE IF NOT EXISTS madang_schema (
 /// The oldest server: it has `RETURNING` for inserts and deletes, and `SKIP LOCKED`.
 const OLDEST: (u32, u32) = (10, 6);
 
-/// Refuses a server that is not durable, then upgrades the schema. Of several nodes that start at once, one does it and the
-/// others wait. Returns the identity of the database.
+/// Refuses a server that is not durable, then upgrades the schema. Of several nodes that start at once, one does it
+/// and the others wait. Returns the identity of the database.
 ///
-/// The delay of acknowledgements must be the same on all nodes: a node that accepts polls older than the delay of another
-/// would serve data older than an acknowledged write.
+/// The delay of acknowledgements must be the same on all nodes: a node that accepts polls older than the delay of
+/// another would serve data older than an acknowledged write.
 ///
-/// `keep` backs up a database with an older schema. Its arguments are that schema version and the version of the embedded
-/// schema with the same tables.
+/// `keep` backs up a database with an older schema. Its arguments are that schema version and the version of the
+/// embedded schema with the same tables.
 pub(super) fn prepare(
     session: &Session,
     dir: &Path,

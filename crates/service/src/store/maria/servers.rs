@@ -62,8 +62,8 @@ impl Servers {
         }
     }
 
-    /// Moves from the server of this epoch, which cannot be used, to the next one. Does nothing with one server, or when
-    /// another session has done it before.
+    /// Moves from the server of this epoch, which cannot be used, to the next one. Does nothing with one server, or
+    /// when another session has done it before.
     pub(super) fn leave(&self, epoch: u64, why: &StoreError) {
         let next = epoch + 1;
         if self.are_many() && self.epoch.compare_exchange(epoch, next, SeqCst, SeqCst).is_ok() {
@@ -95,7 +95,8 @@ impl Servers {
         Ok(session)
     }
 
-    /// Checks every server that answers: each must be durable, and all must belong to one cluster. Returns a line for each.
+    /// Checks every server that answers: each must be durable, and all must belong to one cluster. Returns a line for
+    /// each.
     pub(super) fn look(&self) -> Result<Vec<String>> {
         let mut cluster: Option<String> = None;
         let mut lines = Vec::new();

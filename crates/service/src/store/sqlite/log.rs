@@ -1,17 +1,17 @@
 //! The write-ahead log, kept short by its own thread.
 //!
 //! **Copying.** Left to itself, SQLite copies the log into the database within the commit that makes it long, and all
-//! writes wait. Here the writer only appends. This thread copies what was appended, [`EVERY`] pages at a time, while the
-//! writer goes on, and syncs the database. The little that was appended meanwhile it copies and syncs while the writer
-//! waits: only when all is copied can the log restart, and a short log is written over the same blocks of the disk and
-//! the same memory again and again.
+//! writes wait. Here the writer only appends. This thread copies what was appended, [`EVERY`] pages at a time, while
+//! the writer goes on, and syncs the database. The little that was appended meanwhile it copies and syncs while the
+//! writer waits: only when all is copied can the log restart, and a short log is written over the same blocks of the
+//! disk and the same memory again and again.
 //!
-//! **Limit.** The log can restart only when all of it is in the database and nobody reads it. While reads overlap that
-//! moment never comes, and the log grows without bound. So beyond `database.log_limit` the thread makes the moment.
-//! Reads and writes hold a shared lock while their transactions are open ([`Log::turn`]), and the thread takes it alone:
-//! no transaction begins, running ones end (a read within [`PATIENCE`]), the rest of the log is copied, and the log
-//! restarts. The file keeps its length, because freeing its blocks is work for the disk that all would wait for. On a
-//! busy machine the thread may be late: at twice the limit the writer waits for it.
+//! **Limit.** The log can restart only when all of it is in the database and nobody reads it. While reads overlap
+//! that moment never comes, and the log grows without bound. So beyond `database.log_limit` the thread makes the
+//! moment. Reads and writes hold a shared lock while their transactions are open ([`Log::turn`]), and the thread
+//! takes it alone: no transaction begins, running ones end (a read within [`PATIENCE`]), the rest of the log is
+//! copied, and the log restarts. The file keeps its length, because freeing its blocks is work for the disk that all
+//! would wait for. On a busy machine the thread may be late: at twice the limit the writer waits for it.
 //!
 //! **Other programs.** One that keeps a transaction open still prevents a restart. The thread logs that and retries;
 //! meanwhile the log grows, because refusing writes would be worse.
@@ -45,8 +45,8 @@ const LONGEST_REST: Duration = Duration::from_secs(60);
 
 /// State that readers, the writer and the thread share.
 pub(super) struct Log {
-    /// Must outlive all connections: closing a descriptor of the file ends all locks of this process on it, SQLite's too
-    /// (fcntl(2)), and another program would take the log as unused.
+    /// Must outlive all connections: closing a descriptor of the file ends all locks of this process on it, SQLite's
+    /// too (fcntl(2)), and another program would take the log as unused.
     database: File,
     turns: RwLock<()>,
     /// Held by the writer with each of its turns.
@@ -147,8 +147,8 @@ impl Log {
         Ok(rest?.pages)
     }
 
-    /// Copies all of it while nobody reads or writes, so that it restarts. `RESTART` keeps the file's length, `TRUNCATE`
-    /// empties it. Returns whether it could.
+    /// Copies all of it while nobody reads or writes, so that it restarts. `RESTART` keeps the file's length,
+    /// `TRUNCATE` empties it. Returns whether it could.
     pub(super) fn cut(&self, conn: &Connection, mode: &str) -> Result<bool> {
         self.waited_for.store(true, Relaxed);
         let alone = self.turns.write();
@@ -236,8 +236,8 @@ impl Checkpoints {
         Ok(Checkpoints { wake, _thread })
     }
 
-    /// Copies all of the log into the database and empties it. Returns whether no other program prevented it. Blocks the
-    /// thread.
+    /// Copies all of the log into the database and empties it. Returns whether no other program prevented it. Blocks
+    /// the thread.
     pub(super) fn cut(&self) -> Result<bool> {
         let (answer, answered) = bounded(1);
         self.wake.send(Wake::Cut(answer)).map_err(|_| StoreError::Closed)?;

@@ -158,8 +158,8 @@ impl Group {
         if !is_first {
             let end = if result.is_ok() { "RELEASE job" } else { "ROLLBACK TO job; RELEASE job" };
             if let Err(error) = self.conn.execute_batch(end) {
-                // A full disk has ended the transaction, and with it the savepoint. A job that cannot be undone must not
-                // be committed with the others.
+                // A full disk has ended the transaction, and with it the savepoint. A job that cannot be undone must
+                // not be committed with the others.
                 self.state = GroupState::Broken;
                 return Err(result.err().unwrap_or_else(|| StoreError::from(error).into()));
             }
@@ -210,8 +210,8 @@ impl Group {
         result
     }
 
-    /// After a failure, writes and syncs one unchanged page, to learn whether writes succeed again. A load balancer sends
-    /// none to a server that is not ready.
+    /// After a failure, writes and syncs one unchanged page, to learn whether writes succeed again. A load balancer
+    /// sends none to a server that is not ready.
     fn try_to_write(&mut self, stats: &Counted) {
         // A job that arrives meanwhile must not wait for a lock twice.
         let result = self.conn.busy_timeout(Duration::ZERO).map_err(StoreError::from);
