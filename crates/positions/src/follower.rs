@@ -66,8 +66,7 @@ impl Follower {
         }
         let rows: Vec<_> =
             poll.rows.into_iter().filter(|row| self.add(row.lane, row.number)).collect();
-        // At a start there may be more rows than versions. The fewer share one, the more responses of others can be
-        // used.
+        // At a start there may be more rows than versions. Rows that share one make fewer responses of others usable.
         let chunk = if starts { rows.len().div_ceil(Versions::<()>::KNOWN / 2) } else { 1 };
         rows.chunks(chunk.max(1)).for_each(|rows| reach.ended(rows));
         let highest = planted(Mistake::ClaimHighest);

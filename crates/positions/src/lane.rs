@@ -47,8 +47,7 @@ impl Lane {
         self.epoch
     }
 
-    /// The number up to which to reserve next, before [`take`](Self::take) has none left; `None` while there are
-    /// enough.
+    /// The number up to which to reserve next, before [`take`](Self::take) has none left; `None` if enough are left.
     pub fn to_reserve(&self) -> Option<u64> {
         let left = self.reserved + 1 - self.next;
         (left < self.block.div_ceil(2)).then_some(self.reserved + self.block)

@@ -67,8 +67,7 @@ impl Reach {
         self.announce(state);
     }
 
-    /// Notes what other transactions have ended, under one version: it requires all of their numbers where some would
-    /// do.
+    /// Notes what other transactions have ended, under one version, which requires all of their numbers.
     pub(crate) fn ended<P>(&self, rows: &[Row<P>]) {
         let mut state = self.state();
         rows.iter().for_each(|row| state.highest.raise(row.lane, row.number));

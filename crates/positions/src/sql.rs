@@ -1,8 +1,6 @@
-//! The outbox in MariaDB, at READ COMMITTED. The tests of the command verify the behaviour of these statements on a
-//! real server (`outbox.rs`).
+//! The outbox in MariaDB, at READ COMMITTED. Tests of the command verify it on a real server (`outbox.rs`).
 
-/// Tables. Inserts lock a separate table for reading, so that the node's reservations and renewals do not wait for
-/// its open transactions.
+/// Tables. Inserts lock a separate table, so that reservations and renewals do not wait for open transactions.
 pub const SCHEMA: [&str; 3] = [
     "CREATE TABLE outbox_epochs (
        lane TINYINT UNSIGNED PRIMARY KEY,

@@ -174,8 +174,7 @@ impl<'a, 'r> Chain<'a, 'r> {
         Ok(Some(block))
     }
 
-    /// Compares everything with the manifests, after the last block. Writes the newest key that signs tokens into
-    /// `keep`.
+    /// Compares everything with the manifests, after the last block. Writes the newest token key into `keep`.
     pub(super) fn finish(self, keep: Option<&Path>) -> Result<Manifest, BackupError> {
         let manifest = self.manifest().clone();
         for (number, layer) in self.layers.into_iter().enumerate().rev() {

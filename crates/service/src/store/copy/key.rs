@@ -1,5 +1,4 @@
-//! The key of a row in the progress of a copy: exact, and with types, because SQLite compares text and bytes
-//! differently.
+//! The key of a row in the progress of a copy: exact, with types, because SQLite compares text and bytes differently.
 
 use crate::hex;
 

@@ -62,8 +62,7 @@ impl Target {
         Ok(Self { session: connect(url, Use::Copies)? })
     }
 
-    /// Upgrades the schema, and begins the copy of these tables or resumes it; `None` when it is done. No node can
-    /// start meanwhile.
+    /// Upgrades the schema, and begins or resumes the copy; `None` when it is done. No node can start meanwhile.
     pub(super) fn begin(
         &self,
         shapes: &Schema,
@@ -169,8 +168,7 @@ impl Target {
         )))
     }
 
-    /// Refuses a database that a node serves, because it has rows in memory. A node has a session while it runs, and
-    /// a lane.
+    /// Refuses a database that a node serves, because it has rows in memory. A running node has a session and a lane.
     fn refuse_served(&self) -> Result<(), CopyError> {
         let sessions = "SELECT count(*) FROM information_schema.processlist
              WHERE db = DATABASE() AND id <> CONNECTION_ID()";

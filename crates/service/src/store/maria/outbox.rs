@@ -77,8 +77,7 @@ impl Outbox {
         }
     }
 
-    /// Inserts an empty row for a transaction that was undone, or whose COMMIT was not answered. This shows its
-    /// outcome.
+    /// Inserts an empty row for a transaction that was undone, or whose COMMIT was not answered: shows its outcome.
     pub(super) fn settle(&self, session: &Session, number: Number) -> Fate {
         let Number { lane, number: n, .. } = number;
         let mut filled = session.run_unless_taken(sql::FILL, params![n, lane, n]);

@@ -95,8 +95,7 @@ impl Servers {
         Ok(session)
     }
 
-    /// Checks every server that answers: each must be durable, and all must belong to one cluster. Returns a line for
-    /// each.
+    /// Checks each server that answers for durability, and all for one cluster. Returns a line for each.
     pub(super) fn look(&self) -> Result<Vec<String>> {
         let mut cluster: Option<String> = None;
         let mut lines = Vec::new();

@@ -236,8 +236,7 @@ impl Checkpoints {
         Ok(Checkpoints { wake, _thread })
     }
 
-    /// Copies all of the log into the database and empties it. Returns whether no other program prevented it. Blocks
-    /// the thread.
+    /// Copies all of the log into the database and empties it. Returns whether it could. Blocks the thread.
     pub(super) fn cut(&self) -> Result<bool> {
         let (answer, answered) = bounded(1);
         self.wake.send(Wake::Cut(answer)).map_err(|_| StoreError::Closed)?;
