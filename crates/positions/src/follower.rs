@@ -68,7 +68,10 @@ impl Follower {
             poll.rows.into_iter().filter(|row| self.add(row.lane, row.number)).collect();
         // At a start there may be more rows than versions. Rows that share one make fewer responses of others usable.
         let chunk = if starts { rows.len().div_ceil(Versions::<()>::KNOWN / 2) } else { 1 };
-        rows.chunks(chunk.max(1)).for_each(|rows| reach.ended(rows));
+        let ends = |row: &Row<P>| row.ends.as_ref().is_none_or(|stamps| !stamps.is_empty());
+        for rows in rows.chunks(chunk.max(1)).filter(|rows| rows.iter().any(ends)) {
+            reach.ended(rows);
+        }
         let highest = planted(Mistake::ClaimHighest);
         let position = if highest { self.seen.highest() } else { self.seen.closed() };
         reach.closed(Label { history: poll.history, position: position.clone() });
@@ -127,5 +130,22 @@ impl Replica {
     /// The label of what it contains from now on.
     pub fn label(&self) -> Label {
         Label { history: self.history, position: self.seen.closed().clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_that_ends_nothing_begins_no_version() {
+        let (mut node, reach) = (Follower::default(), Reach::new(16));
+        let row = |number, ends| Row { lane: 0, number, ends: Some(ends), payload: number };
+        let poll = |rows| Poll { history: 1, marks: Position::default(), rows };
+        assert_eq!(node.apply(poll(vec![]), &reach), Applied::News(vec![]));
+        let start = reach.needed(std::iter::once(7));
+        let rows = vec![row(1, vec![]), row(2, vec![]), row(3, vec![7])];
+        assert_eq!(node.apply(poll(rows), &reach), Applied::News(vec![1, 2, 3]));
+        assert_eq!(reach.needed(std::iter::once(7)), start + 1);
     }
 }

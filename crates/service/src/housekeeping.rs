@@ -52,6 +52,9 @@ pub struct Housekeeping {
 
 impl Housekeeping {
     /// Starts it, for the store of `articles`. At the end it retries for `drain_timeout` to write what would be lost.
+    ///
+    /// # Errors
+    /// The thread or its event loop cannot start.
     pub fn start(articles: &Articles, drain_timeout: Duration) -> std::io::Result<Housekeeping> {
         let (stop, stopped) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
