@@ -19,6 +19,8 @@ const BLOCK: u64 = 256;
 pub struct Lane {
     lane: u8,
     epoch: u64,
+    /// The first number after the claim.
+    first: u64,
     next: u64,
     reserved: u64,
     block: u64,
@@ -27,7 +29,8 @@ pub struct Lane {
 impl Lane {
     /// A claimed lane: all numbers up to `reserved` have rows, and none above.
     pub fn claimed(lane: u8, epoch: u64, reserved: u64) -> Self {
-        Self { lane, epoch, next: reserved + 1, reserved, block: BLOCK }
+        let first = reserved + 1;
+        Self { lane, epoch, first, next: first, reserved, block: BLOCK }
     }
 
     /// Sets the size of blocks, for a simulation of many.
@@ -45,6 +48,11 @@ impl Lane {
     /// Epoch of the claim.
     pub fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// Whether a row has a number of this claim, not one of an earlier owner of the lane.
+    pub fn owns(&self, lane: u8, number: u64) -> bool {
+        lane == self.lane && number >= self.first
     }
 
     /// The number up to which to reserve next, before [`take`](Self::take) has none left; `None` if enough are left.
@@ -71,6 +79,15 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_before_the_claim_are_of_an_earlier_owner() {
+        let lane = Lane::claimed(3, 1, 10);
+        assert_eq!(
+            [(3, 10), (3, 11), (4, 11)].map(|(at, n)| lane.owns(at, n)),
+            [false, true, false]
+        );
+    }
 
     #[test]
     fn numbers_are_taken_once_and_only_when_reserved() {

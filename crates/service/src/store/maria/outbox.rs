@@ -4,7 +4,7 @@ use super::schema::MIGRATIONS;
 use super::session::{Session, Trouble};
 use crate::store::sql::params;
 use crate::store::{Effects, Result, StoreError};
-use madang_positions::{Lane, sql};
+use madang_positions::{Lane, Row, sql};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 
@@ -33,8 +33,13 @@ pub(super) enum Fate {
 
 impl Outbox {
     /// This node's lane, if it has one.
-    pub(super) fn own(&self) -> Option<u8> {
+    fn own(&self) -> Option<u8> {
         self.lane.lock().as_ref().map(Lane::lane)
+    }
+
+    /// Whether a row is of this node, not of an earlier owner of its lane.
+    pub(super) fn owns<P>(&self, row: &Row<P>) -> bool {
+        self.lane.lock().as_ref().is_some_and(|own| own.owns(row.lane, row.number))
     }
 
     /// Ensures that there is a lane with numbers left; called before a transaction begins.

@@ -107,17 +107,18 @@ impl Work {
         self.last = Some(Instant::now());
         let mut poll = read(&rows)?;
         self.known = poll.history;
-        let own = self.shared.outbox.own();
-        if wanted.is_some() {
-            // Noted at their commits.
-            let own = poll.rows.iter_mut().filter(|row| Some(row.lane) == own);
-            own.for_each(|row| row.ends = Some(Vec::new()));
+        let is_running = wanted.is_some();
+        for row in poll.rows.iter_mut().filter(|row| self.shared.outbox.owns(row)) {
+            // Noted and applied after its commit.
+            row.payload = None;
+            if is_running {
+                row.ends = Some(Vec::new());
+            }
         }
         match self.follower.apply(poll, &self.shared.reach) {
             Applied::News(news) => {
-                // This node has applied its own after their commits.
-                let news = news.iter().filter(|(lane, _)| Some(*lane) != own);
-                news.for_each(|(_, effects)| effects.apply(&self.shared.memory));
+                let news = news.into_iter().flatten();
+                news.for_each(|effects| effects.apply(&self.shared.memory));
                 self.shared.freshness.polled(began);
             }
             Applied::StartAgain => {
@@ -235,8 +236,8 @@ pub(super) fn query(column: &str, above: Option<&Position>) -> String {
     query + " UNION ALL SELECT lane, deleted, NULL FROM outbox_lanes WHERE deleted > 0"
 }
 
-/// The rows of such a query, with the lane and the effects of each.
-pub(super) fn read(rows: &[mysql::Row]) -> Result<Poll<(u8, Effects)>> {
+/// The rows of such a query, with their effects.
+pub(super) fn read(rows: &[mysql::Row]) -> Result<Poll<Option<Effects>>> {
     let mut poll = Poll { history: 0, marks: Position::default(), rows: Vec::new() };
     let wrong = || StoreError::Corrupt("a row of the outbox cannot be read".to_owned());
     for row in rows {
@@ -248,7 +249,7 @@ pub(super) fn read(rows: &[mysql::Row]) -> Result<Poll<(u8, Effects)>> {
             Some(bytes) => {
                 let effects = Effects::decode(&bytes)?;
                 let ends = effects.stamps().map(|stamps| reach::bits(stamps).collect());
-                poll.rows.push(Row { lane, number, ends, payload: (lane, effects) });
+                poll.rows.push(Row { lane, number, ends, payload: Some(effects) });
             }
         }
     }
