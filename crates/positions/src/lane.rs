@@ -1,64 +1,72 @@
-//! One node's own numbers.
+//! The numbers of one node.
 
-/// Numbers that are reserved at a time: so many rows at most its successor has to write when a node dies, and
-/// so many transactions share one that reserves.
+/// Numbers reserved at a time: the most rows that a successor has to fill when a node dies, and the transactions that
+/// share one reservation.
 const BLOCK: u64 = 256;
 
 /// The lane that a node owns, in memory.
 ///
-/// In SQL a lane has an *epoch*, a random number of its claim, and the number up to which numbers are *reserved*.
-/// A row is inserted only while the epoch is the node's own, which the insert locks for reading until its
-/// transaction ends (`INSERT … SELECT … WHERE lane = ? AND epoch = ? LOCK IN SHARE MODE`): without that, a node
-/// that was paused for so long that its numbers were filled and deleted could insert a row that nobody reads. To
-/// reserve needs no such condition (`reserved = GREATEST(reserved, ?)`): a number too many only gets an empty row.
+/// In SQL a lane has an *epoch*, a random number of its claim, and the number up to which numbers are *reserved*. A
+/// row is inserted only while the epoch is the node's own, which the insert locks for reading until its transaction
+/// ends (`INSERT … SELECT … WHERE lane = ? AND epoch = ? LOCK IN SHARE MODE`). Otherwise a node that was paused until
+/// its numbers were filled and deleted could insert a row that no node reads. A reservation needs no such condition
+/// (`reserved = GREATEST(reserved, ?)`): a surplus number only gets an empty row.
 ///
-/// Who claims a lane gives every number that has no row an empty one, up to the last that is reserved or has a row
-/// (a failover may have forgotten a reservation), before it uses its own. Should a transaction of the predecessor
-/// still hold the number, the primary key decides which of them is the row.
+/// A node that claims a lane first inserts empty rows for all numbers without one, up to the last that is reserved or
+/// has a row (a failover may have lost a reservation). If a transaction of the predecessor still holds the number,
+/// the primary key decides which of them is the row.
 #[derive(Debug)]
 pub struct Lane {
     lane: u8,
     epoch: u64,
+    /// The first number after the claim.
+    first: u64,
     next: u64,
     reserved: u64,
     block: u64,
 }
 
 impl Lane {
-    /// A lane that was claimed: all numbers up to `reserved` have rows, and none above it.
+    /// A claimed lane: all numbers up to `reserved` have rows, and none above.
     pub fn claimed(lane: u8, epoch: u64, reserved: u64) -> Self {
-        Self { lane, epoch, next: reserved + 1, reserved, block: BLOCK }
+        let first = reserved + 1;
+        Self { lane, epoch, first, next: first, reserved, block: BLOCK }
     }
 
-    /// With smaller blocks, so that a simulation sees many.
+    /// Sets the size of blocks, for a simulation of many.
     #[cfg(test)]
     pub(crate) fn in_blocks_of(mut self, block: u64) -> Self {
         self.block = block;
         self
     }
 
-    /// Its number.
+    /// Number of the lane.
     pub fn lane(&self) -> u8 {
         self.lane
     }
 
-    /// The claim.
+    /// Epoch of the claim.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Up to where to reserve next. Worth doing before [`take`](Self::take) has nothing left.
+    /// Whether a row has a number of this claim, not one of an earlier owner of the lane.
+    pub fn owns(&self, lane: u8, number: u64) -> bool {
+        lane == self.lane && number >= self.first
+    }
+
+    /// The number up to which to reserve next, before [`take`](Self::take) has none left; `None` if enough are left.
     pub fn to_reserve(&self) -> Option<u64> {
         let left = self.reserved + 1 - self.next;
         (left < self.block.div_ceil(2)).then_some(self.reserved + self.block)
     }
 
-    /// Numbers up to here are reserved in SQL.
+    /// Notes that numbers up to here are reserved in SQL.
     pub fn reserved(&mut self, until: u64) {
         self.reserved = self.reserved.max(until);
     }
 
-    /// A number for a transaction, if one is reserved.
+    /// A number for a transaction; `None` if none is reserved.
     pub fn take(&mut self) -> Option<u64> {
         let number = self.next;
         (number <= self.reserved).then(|| {
@@ -71,6 +79,15 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_before_the_claim_are_of_an_earlier_owner() {
+        let lane = Lane::claimed(3, 1, 10);
+        assert_eq!(
+            [(3, 10), (3, 11), (4, 11)].map(|(at, n)| lane.owns(at, n)),
+            [false, true, false]
+        );
+    }
 
     #[test]
     fn numbers_are_taken_once_and_only_when_reserved() {

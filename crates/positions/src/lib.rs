@@ -4,14 +4,15 @@ mod follower;
 mod lane;
 mod planted;
 mod position;
+mod reach;
 #[cfg(test)]
 mod simulation;
 pub mod sql;
 mod timing;
 mod versions;
 
-pub use follower::{Applied, Follower, Label, Poll, Replica, Row, StampBucket, Stamps, Wanted};
+pub use follower::{Applied, Follower, Poll, Replica, Row};
 pub use lane::Lane;
-pub use position::{LANES, Position};
+pub use position::{LANES, Label, Position};
+pub use reach::Reach;
 pub use timing::{Moment, Timing};
-pub use versions::Versions;

@@ -1,8 +1,8 @@
-//! Mistakes that the simulation plants to see whether it finds them. Outside of tests there are none.
+//! Mistakes that the simulation plants to check that it finds them. Outside of tests there are none.
 
 macro_rules! mistakes {
     ($($(#[$about:meta])* $name:ident,)*) => {
-        /// Each makes the protocol wrong in one place.
+        /// A mistake in one place of the protocol.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[cfg_attr(not(test), allow(dead_code, reason = "most are planted in the simulation itself"))]
         pub(crate) enum Mistake {
@@ -19,7 +19,7 @@ macro_rules! mistakes {
 mistakes! {
     /// A poll is dated by its end.
     DateByEnd,
-    /// What is below the last number seen counts as seen.
+    /// All numbers below the last one count as seen.
     ForgetGaps,
     /// An end requires only the numbers without a gap before them.
     EndAtClosed,
@@ -49,15 +49,15 @@ mistakes! {
     RevealAtOnce,
     /// A number whose transaction did not commit gets no row.
     LeaveGap,
-    /// Who claims a lane does not fill what its predecessor reserved.
+    /// A claim does not fill the numbers that the predecessor reserved.
     ClaimUnfilled,
-    /// A row is inserted by a node that has lost its lane.
+    /// A node that has lost its lane inserts a row.
     InsertUnowned,
     /// Rows are deleted although there is a gap before them.
     DeleteBeyondGap,
     /// A node that missed deleted rows goes on.
     IgnoreMarks,
-    /// A starting node does not ask what was deleted.
+    /// A starting node ignores the deletion marks.
     StartAtZero,
     /// Bodies of another history will do.
     AnyHistory,
@@ -72,7 +72,7 @@ thread_local! {
     static PLANTED: std::cell::Cell<Option<Mistake>> = const { std::cell::Cell::new(None) };
 }
 
-/// Whether this mistake is to be made.
+/// Whether this mistake is planted.
 #[cfg(test)]
 pub(crate) fn planted(mistake: Mistake) -> bool {
     PLANTED.get() == Some(mistake)

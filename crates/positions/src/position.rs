@@ -1,12 +1,12 @@
-//! How much of the outbox something contains.
+//! The part of the outbox that something contains.
 
 use std::collections::BTreeMap;
 
-/// The most lanes there are, hence nodes that write.
+/// Number of lanes, hence most nodes that write.
 pub const LANES: u8 = 64;
 
-/// A number for each lane. Lanes that are not mentioned stand at 0, before their first number.
-#[derive(Clone, Debug, Default)]
+/// A number for each lane. Missing lanes are at 0, before their first number; the last lane present is above 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Position(Vec<u64>);
 
 impl Position {
@@ -17,11 +17,11 @@ impl Position {
 
     /// Raises a lane to this number, if it is lower.
     pub fn raise(&mut self, lane: u8, number: u64) {
-        let lane = usize::from(lane);
-        if self.0.len() <= lane {
-            self.0.resize(lane + 1, 0);
+        if number > self.get(lane) {
+            let lane = usize::from(lane);
+            self.0.resize(self.0.len().max(lane + 1), 0);
+            self.0[lane] = number;
         }
-        self.0[lane] = self.0[lane].max(number);
     }
 
     /// Whether each lane has come at least as far as in `other`.
@@ -29,35 +29,36 @@ impl Position {
         other.lanes().all(|(lane, number)| self.get(lane) >= number)
     }
 
-    /// The lanes that are mentioned, with their numbers.
+    /// Lanes and their numbers.
     pub fn lanes(&self) -> impl Iterator<Item = (u8, u64)> + '_ {
         (0..=u8::MAX).zip(self.0.iter().copied())
     }
 }
 
-impl PartialEq for Position {
-    fn eq(&self, other: &Position) -> bool {
-        self.reaches(other) && other.reaches(self)
-    }
+/// The least that a load, a response or a replica contains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// The history it belongs to.
+    pub history: u64,
+    /// The numbers whose effects it contains.
+    pub position: Position,
 }
 
-impl Eq for Position {}
-
-/// Which numbers have been seen: a lower bound without gaps, an upper bound, and what lies between.
+/// The numbers that were seen: a lower bound without gaps, an upper bound, and those between.
 ///
-/// The two bounds are for different things, and to mix them up serves old answers: what something *contains* is
-/// known up to the first gap only, what has *ended* something may be as late as the last number seen.
+/// The bounds have different uses, and mixing them up serves stale responses: what something *contains* is known up
+/// to the first gap only; what has *ended* something may be as late as the last number seen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Progress {
     closed: Position,
     highest: Position,
-    /// Seen, but above a gap: runs of numbers, each as its lane and first number, and its last one. There are as
-    /// many as there are gaps, however long one stays open.
+    /// Runs of numbers above a gap: lane and first number of each, and its last. There are as many as gaps, however
+    /// long one stays open.
     loose: BTreeMap<(u8, u64), u64>,
 }
 
 impl Progress {
-    /// Everything up to here, and nothing else.
+    /// All numbers up to here, and no others.
     pub(crate) fn up_to(marks: &Position) -> Self {
         Self { closed: marks.clone(), highest: marks.clone(), loose: BTreeMap::new() }
     }
@@ -72,7 +73,7 @@ impl Progress {
         &self.highest
     }
 
-    /// Notes a number; answers whether it is new.
+    /// Notes a number. Returns whether it is new.
     pub(crate) fn add(&mut self, lane: u8, number: u64) -> bool {
         let before =
             self.loose.range(..=(lane, number)).next_back().filter(|((of, _), _)| *of == lane);
@@ -89,7 +90,7 @@ impl Progress {
         true
     }
 
-    /// Notes that everything up to here was there once.
+    /// Notes that all numbers up to here existed.
     pub(crate) fn pass(&mut self, marks: &Position) {
         for (lane, mark) in marks.lanes() {
             self.highest.raise(lane, mark);
@@ -98,7 +99,7 @@ impl Progress {
         }
     }
 
-    /// Raises the lower bound over the runs that no gap separates from it any more.
+    /// Raises the lower bound over adjacent runs.
     fn close(&mut self, lane: u8) {
         while let Some((&run, &last)) =
             self.loose.range((lane, 0)..=(lane, self.closed.get(lane) + 1)).next()
@@ -108,7 +109,7 @@ impl Progress {
         }
     }
 
-    /// Takes all up to the last number seen for seen: what [`Mistake::ForgetGaps`](crate::planted::Mistake) does.
+    /// Treats all numbers up to the last as seen, for [`Mistake::ForgetGaps`](crate::planted::Mistake).
     pub(crate) fn forget_gaps(&mut self) {
         self.closed = self.highest.clone();
         self.loose.clear();
@@ -120,7 +121,9 @@ mod tests {
     use super::*;
 
     fn position(numbers: &[u64]) -> Position {
-        Position(numbers.to_vec())
+        let mut position = Position::default();
+        (0..).zip(numbers).for_each(|(lane, number)| position.raise(lane, *number));
+        position
     }
 
     #[test]

@@ -1,24 +1,24 @@
-//! Nodes with memory, a shared tier and lagging replicas over one database, in made-up time: the protocol is run
-//! through random orders of events, and every answer is compared with what had been acknowledged before it was
-//! asked for. What depends on nothing but the seed can be run again.
+//! Nodes with memory, a shared cache and lagging replicas over one database, in simulated time. The protocol runs
+//! through random orders of events, and every answer is compared with the writes acknowledged before its request. A
+//! run depends on its seed alone, so it can be repeated.
 //!
-//! In it are: slow, failing and paged polls, stalled commits, commits whose outcome is unknown, clocks of
-//! different rates, nodes that pause, die and start again, machines that are suspended, lanes that change hands,
-//! deleted rows, a primary that crashes or is replaced by a replica that had not received everything, servers of a
-//! cluster that lag behind each other, a tier that forgets and goes back in time.
+//! Simulated are: slow, failing and paged polls, stalled commits, commits with an unknown outcome, clocks of
+//! different rates, nodes that pause, die and restart, suspended machines, lanes that change owners, deleted rows, a
+//! primary that crashes or is replaced by a replica that lacks some writes, servers of a cluster that lag behind one
+//! another, a cache that loses entries and goes back in time.
 
 mod database;
 mod node;
 mod world;
 
 use crate::planted::{Mistake, plant};
-use world::{Kind, Violation, World};
+use world::{Kind, World};
 
 /// Schedules of each kind, unless `SIMULATION_SEEDS` says otherwise.
 const SEEDS: u64 = 500;
 
-/// The first of these seeds that shows a fault in a world of any kind, and what it shows.
-fn search(seeds: impl IntoIterator<Item = u64>) -> Option<(Kind, u64, Violation)> {
+/// The first of these seeds with a violation in a world of any kind.
+fn search(seeds: impl IntoIterator<Item = u64>) -> Option<(Kind, u64, String)> {
     let mut runs = seeds.into_iter().flat_map(|seed| Kind::ALL.map(|kind| (kind, seed)));
     runs.find_map(|(kind, seed)| Some((kind, seed, World::run(kind, seed).err()?)))
 }
@@ -60,7 +60,7 @@ fn every_planted_mistake_is_found() {
             plant(Some(mistake));
             let found = search(0..1000);
             if let Some((kind, seed, what)) = &found {
-                println!("{mistake:?}: {kind:?}, seed {seed}: {}", what.0);
+                println!("{mistake:?}: {kind:?}, seed {seed}: {what}");
             }
             found.is_none()
         })

@@ -1,8 +1,6 @@
-//! The outbox in MariaDB, at READ COMMITTED. What the statements rest on is tried on a real server
-//! (`outbox.rs` among the tests of the command).
+//! The outbox in MariaDB, at READ COMMITTED. Tests of the command verify it on a real server (`outbox.rs`).
 
-/// Tables. What an insert locks for reading is a table of its own: reserving and renewing, which the same node
-/// does meanwhile, must not wait for its open transactions.
+/// Tables. Inserts lock a separate table, so that reservations and renewals do not wait for open transactions.
 pub const SCHEMA: [&str; 3] = [
     "CREATE TABLE outbox_epochs (
        lane TINYINT UNSIGNED PRIMARY KEY,
@@ -23,19 +21,19 @@ pub const SCHEMA: [&str; 3] = [
      ) ENGINE = InnoDB",
 ];
 
-/// The last statement of a transaction: number, effects, lane, epoch. No row is changed when the lane is another
-/// node's now; error 1062 when the number has a row. Either way the transaction is to be rolled back.
+/// The last statement of a transaction: number, effects, lane, epoch. It changes no row if another node has the lane
+/// now, and fails with 1062 if the number has a row. Either way the transaction must be rolled back.
 pub const INSERT: &str = "INSERT INTO outbox (lane, number, effects)
      SELECT lane, ?, ? FROM outbox_epochs WHERE lane = ? AND epoch = ? LOCK IN SHARE MODE";
 
-/// Gives a number an empty row: number, lane, number. It waits for an open transaction with that number. Error
-/// 1062 when there is a row, and no row changed when there was one: then it has been deleted since.
+/// Inserts an empty row: number, lane, number. It waits for an open transaction with that number, and fails with 1062
+/// if there is a row. It changes no row if there was one that has been deleted.
 pub const FILL: &str = "INSERT INTO outbox (lane, number, effects)
      SELECT lane, ?, '' FROM outbox_lanes WHERE lane = ? AND deleted < ? LOCK IN SHARE MODE";
 
-/// Makes the lane this node's, once no transaction of its predecessor with a row is open: epoch, lane. The epoch is
-/// drawn at random: after a failover that has forgotten a claim, the next must not look like it.
+/// Claims the lane, once its predecessor has no open transaction with a row: epoch, lane. The epoch is random, so
+/// that after a failover that has lost a claim the next one differs.
 pub const CLAIM: &str = "UPDATE outbox_epochs SET epoch = ? WHERE lane = ?";
 
-/// Reserves numbers: up to where, lane.
+/// Reserves numbers: last number, lane.
 pub const RESERVE: &str = "UPDATE outbox_lanes SET reserved = GREATEST(reserved, ?) WHERE lane = ?";

@@ -1,15 +1,14 @@
-//! Which of a node's versions something has that contains these numbers.
+//! The versions of a node, and the one that something with certain numbers has.
 
 use crate::position::Position;
 use std::collections::VecDeque;
 
-/// Each time that something ends, a node counts its *version* up and notes which numbers something must contain to have
-/// it. Something may be used if it has the version at which what it depends on last ended. Versions mean nothing on
-/// other nodes. `T` is noted with each.
+/// Versions of one node, each with the numbers that something must contain to have it, and a note. Versions of
+/// different nodes are unrelated.
 #[derive(Debug)]
-pub struct Versions<T> {
+pub(crate) struct Versions<T> {
     latest: u64,
-    /// The numbers of the last versions, up to `latest`. They only grow.
+    /// The last versions, up to `latest`. Their numbers only grow.
     known: VecDeque<(Position, T)>,
 }
 
@@ -20,16 +19,15 @@ impl<T> Default for Versions<T> {
 }
 
 impl<T> Versions<T> {
-    /// Versions whose numbers are known. Something that does not reach the oldest of them has none.
-    pub const KNOWN: usize = 8192;
+    /// Most versions that are kept. Something that does not reach the oldest of them has none.
+    pub(crate) const KNOWN: usize = 8192;
 
-    /// The version of now.
-    pub fn latest(&self) -> u64 {
+    pub(crate) fn latest(&self) -> u64 {
         self.latest
     }
 
-    /// Begins the next version, for which all of these numbers are needed.
-    pub fn next(&mut self, needed: Position, note: T) -> u64 {
+    /// Begins the next version, which needs all of these numbers.
+    pub(crate) fn next(&mut self, needed: Position, note: T) -> u64 {
         if self.known.len() == Self::KNOWN {
             self.known.pop_front();
         }
@@ -38,19 +36,19 @@ impl<T> Versions<T> {
         self.latest
     }
 
-    /// Nothing has any of the versions so far.
-    pub fn forget(&mut self) {
+    /// Forgets all versions so far: nothing has them.
+    pub(crate) fn forget(&mut self) {
         self.known.clear();
     }
 
-    /// The version of what contains these numbers.
-    pub fn of(&self, position: &Position) -> Option<u64> {
+    /// The version of something with these numbers.
+    pub(crate) fn of(&self, position: &Position) -> Option<u64> {
         let reached = self.known.partition_point(|(needed, _)| position.reaches(needed));
         (reached > 0).then(|| self.latest - (self.known.len() - reached) as u64)
     }
 
-    /// What was noted with the first known version after this one.
-    pub fn after(&self, version: u64) -> Option<&T> {
+    /// The note of the first kept version after this one.
+    pub(crate) fn after(&self, version: u64) -> Option<&T> {
         let newer = usize::try_from(self.latest.saturating_sub(version)).unwrap_or(usize::MAX);
         self.known.get(self.known.len().saturating_sub(newer)).map(|(_, note)| note)
     }

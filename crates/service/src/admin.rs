@@ -1,20 +1,20 @@
 //! The operator's commands: one line of JSON each way, over a socket in the data directory.
 //!
-//! **Why a socket.** What is changed in the database behind a server's back stays in its caches, and in those of other
-//! nodes. A command that the server itself carries out passes the gates and transactions of requests, with their
-//! effects on every node. **Why not a route of the API.** A route needs an account that may do everything, which can be
-//! guessed, stolen and forgotten. Who may use a file is decided by the system.
+//! **A socket**, because the server's caches, and those of other nodes, would keep what is changed in the database
+//! without it. A command that the server carries out passes the gates and transactions of requests, with their
+//! effects on every node. **Not a route of the API**, because a route needs an account with all rights, which can be
+//! guessed, stolen or forgotten. The system decides who may use a file.
 //!
-//! | file | what it holds |
+//! | file | content |
 //! |---|---|
-//! | `command.rs` | the commands, as they are sent and written down |
-//! | `socket.rs` | the socket, who may use it, and its bounds |
-//! | `act.rs` | what each command does |
-//! | `audit.rs` | the file that says who did what |
+//! | `command.rs` | the commands, as they are sent and logged |
+//! | `socket.rs` | the socket, its permissions and bounds |
+//! | `act.rs` | execution of the commands |
+//! | `audit.rs` | the audit log |
 //! | `maintenance.rs` | the mode in which writes are refused |
 //!
-//! **Limit.** A command is for one node: the level of its log and its maintenance mode are its own. What it takes away,
-//! and the cache that it clears, are those of all nodes.
+//! **Limit.** A command is for one node: log level and maintenance mode are the node's own. Deletions and clearing
+//! the cache apply to all nodes.
 
 mod act;
 mod audit;
@@ -28,12 +28,12 @@ pub use maintenance::{LONGEST_MESSAGE, Maintenance};
 pub(crate) use socket::Running;
 pub use socket::{FILE, Socket, SocketError};
 
-/// Sets the filter of a log, or says what is wrong with it.
+/// Sets the filter of the log, or returns its fault.
 pub type SetLog = Box<dyn Fn(&str) -> Result<(), Box<dyn std::error::Error>> + Send + Sync>;
 
-/// What the process around the service gives to its operator.
+/// Parts of the process that the operator's commands use.
 pub struct Operated {
-    /// Where commands come from.
+    /// Socket for the commands.
     pub socket: Socket,
     /// Version of the program.
     pub version: &'static str,

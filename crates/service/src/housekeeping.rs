@@ -1,13 +1,13 @@
-//! What is done beside the requests, on one thread, until the service stops.
+//! Background work, on one thread, until the service stops.
 //!
-//! - **Sweeping.** What is deleted is gone at once, for everybody; the rows that hung on it go in transactions of
-//!   [`SWEEP_ROWS`] rows, with a pause after each as long as it took, so that other writes have their turn. So go
-//!   runs and rankings of deleted tracks, comments and likes of deleted articles, and what a user leaves whom an
-//!   operator has deleted ([`leftovers`]); and towns in which there is no post any longer.
-//! - **Indexing** texts that have changed: see `search/upkeep.rs`.
+//! - **Sweeping.** A deletion takes effect at once. Dependent rows are deleted in transactions of [`SWEEP_ROWS`]
+//!   rows, each followed by a pause as long as it took, so that other writes have their turn: runs and rankings of
+//!   deleted tracks, comments and likes of deleted articles, and the rows of users that an operator has deleted
+//!   ([`leftovers`]); also towns without posts.
+//! - **Indexing** changed texts: see `search/upkeep.rs`.
 //! - **Checking** the counts of articles, and **flushing** likes: see `articles/upkeep.rs`.
 //!
-//! Where several nodes share a database, one of them sweeps, indexes and checks for all; each flushes its own likes.
+//! If several nodes share a database, one of them sweeps, indexes and checks for all; each flushes its own likes.
 
 mod leftovers;
 #[cfg(test)]
@@ -24,12 +24,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval_at, sleep};
 
-/// Rows of one sweeping transaction: a millisecond or two of the writer.
+/// Rows of one sweeping transaction: one or two milliseconds of the writer.
 pub(crate) const SWEEP_ROWS: usize = 1000;
-/// Time between two looks for what an operator has deleted, or what no deletion has announced.
+/// Time between two sweeps without a signal: an operator's deletions and towns without posts have none.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// What hung on a user.
 const OF_USERS: Leftovers = Leftovers {
     noted: "deleted_users",
     dependents: &[
@@ -43,7 +42,7 @@ const OF_USERS: Leftovers = Leftovers {
 
 const KINDS: [Leftovers; 3] = [tracks::LEFTOVERS, articles::LEFTOVERS, OF_USERS];
 
-/// The running thread. Dropped, it finishes what it must and ends.
+/// The running thread. On drop it flushes likes and ends.
 #[derive(Debug)]
 pub struct Housekeeping {
     _thread: Joined,
@@ -52,18 +51,21 @@ pub struct Housekeeping {
 }
 
 impl Housekeeping {
-    /// Starts it, for the store of `articles`. At the end it tries for so long to write what would be lost.
+    /// Starts it, for the store of `articles`. At the end it retries for `drain_timeout` to write what would be lost.
+    ///
+    /// # Errors
+    /// The thread or its event loop cannot start.
     pub fn start(articles: &Articles, drain_timeout: Duration) -> std::io::Result<Housekeeping> {
         let (stop, stopped) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        // Left over from before the last stop. Asked before anybody is served, and cheap.
+        // Rows left before the last stop. The check is cheap, and comes before any request.
         if runtime.block_on(is_due(articles)).unwrap_or(true) {
             articles.sql().deletions().notify_one();
         }
         let (all, articles) = (articles.clone(), articles.clone());
         let _thread = Joined::spawn("housekeeping", move || {
             runtime.block_on(async {
-                // Asked by all of them in turn, on this thread alone.
+                // All tasks use it, on this thread alone.
                 let duty = RefCell::new(articles.sql().duty());
                 let is_ours = || (duty.borrow_mut())();
                 tokio::join!(
@@ -77,8 +79,8 @@ impl Housekeeping {
         Ok(Housekeeping { _thread, stop, articles: all })
     }
 
-    /// Ends it, when nobody asks any longer; answers how many likes are lost that were acknowledged, as only
-    /// `likes.write = queue` can. Blocks the thread.
+    /// Ends it, after the last request. Returns the number of acknowledged likes that are lost, which only
+    /// `likes.write = queue` can cause. Blocks the thread.
     pub fn finish(self) -> u64 {
         let articles = self.articles.clone();
         drop(self);
@@ -92,7 +94,7 @@ impl Drop for Housekeeping {
     }
 }
 
-/// Breaks off `work` at the stop; a transaction that was handed over is done all the same.
+/// Runs `work` until the stop. A transaction that was handed over is still done.
 async fn until(stopped: &watch::Receiver<bool>, work: impl Future<Output = ()>) {
     let mut stopped = stopped.clone();
     tokio::select! {
@@ -105,7 +107,7 @@ async fn sweep(articles: &Articles, is_ours: &impl Fn() -> bool) {
     let deletions = articles.sql().deletions();
     let mut looks = interval_at((Instant::now() + EVERY).into(), EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // No deletion announces a town without posts, and none makes all towns be read.
+    // No deletion signals a town without posts, and none causes a read of all towns.
     let mut towns = true;
     loop {
         tokio::select! {
@@ -113,7 +115,7 @@ async fn sweep(articles: &Articles, is_ours: &impl Fn() -> bool) {
             _ = looks.tick() => towns = true,
         }
         if !is_ours() {
-            // Whoever takes it over looks at everything.
+            // The node that takes over sweeps everything.
             towns = true;
             continue;
         }
@@ -124,7 +126,7 @@ async fn sweep(articles: &Articles, is_ours: &impl Fn() -> bool) {
     }
 }
 
-/// Whether anything is noted that hung on what was deleted, or more towns may be without posts than go at once.
+/// Whether dependent rows are noted, or more towns may be without posts than one transaction deletes.
 async fn is_due(articles: &Articles) -> Result<bool> {
     for kind in KINDS {
         if !kind.noted(articles.sql()).await?.is_empty() {
@@ -134,7 +136,7 @@ async fn is_due(articles: &Articles) -> Result<bool> {
     Ok(posts::sweep_towns(articles.sql(), 0, SWEEP_ROWS).await?.is_some())
 }
 
-/// Takes away everything that is noted now, and if so asked the towns without posts.
+/// Deletes all dependent rows that are noted, and optionally towns without posts.
 async fn sweep_all(articles: &Articles, towns: bool) -> Result<()> {
     for kind in KINDS {
         sweep_kind(articles, kind).await?;
@@ -162,7 +164,7 @@ async fn sweep_kind(articles: &Articles, kind: Leftovers) -> Result<()> {
     }
 }
 
-/// Work, and a pause as long as it took.
+/// Runs work, then pauses as long as it took.
 async fn rested<T>(work: impl Future<Output = T>) -> T {
     let started = Instant::now();
     let done = work.await;

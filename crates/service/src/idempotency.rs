@@ -1,22 +1,20 @@
-//! `Idempotency-Key`: a create that is sent again makes nothing new and gets its first answer.
+//! `Idempotency-Key`: a repeated create makes nothing new and gets the first response.
 //!
-//! A client that lost the answer to a POST cannot know whether it took effect. With a key of its own
-//! choice in the request it may simply send it again (draft-ietf-httpapi-idempotency-key-header-07).
-//! What was made is written down beside the key **in the transaction that made it**: either both are
-//! durable or neither is, so there is no moment at which a crash could make the retry a second
-//! create. Retries that arrive together need no lock and no 409: the one writer runs them one after
-//! another, and the second finds what the first wrote, even within one group commit.
+//! A client that lost the response to a POST cannot know whether it took effect. With a key of its choice in the
+//! request it may send it again (draft-ietf-httpapi-idempotency-key-header-07). The outcome is stored with the key
+//! **in the transaction of the create**: either both are durable or neither is, so a crash cannot make the retry a
+//! second create. Simultaneous retries need no lock and no 409: the one writer runs them one after another, and the
+//! second finds the first, even within one group commit.
 //!
-//! - A key belongs to a user and a route. With it goes a fingerprint of path, query and body: the same
-//!   key with another request is a mistake of the client and answered 422.
-//! - Refusals and failures are not remembered: a create that met a limit may succeed when it is sent
-//!   again.
-//! - Kept are the outcomes (an id, rarely more), not answers. An answer is written from its outcome by
-//!   the same code both times, and a replayed one carries `Idempotent-Replayed: true` (Stripe's name,
-//!   the most common one; the draft has none).
-//! - Bounded: `idempotency.keep` in time, [`KEYS_PER_USER`] in number; the oldest go first. Expired rows
-//!   are deleted in small transactions of their own, started by keyed requests, never by others.
-//! - Without the header nothing of this happens.
+//! - A key belongs to a user and a route. It is stored with a fingerprint of path, query and body: the same key with
+//!   another request is an error of the client, answered 422.
+//! - Refusals and failures are not stored: a create that met a limit may succeed later.
+//! - Stored are outcomes (an id, rarely more), not responses. The same code makes the response from the outcome both
+//!   times, and a replayed one carries `Idempotent-Replayed: true` (Stripe's name, the most common one; the draft has
+//!   none).
+//! - Bounds: `idempotency.keep` in time, `KEYS_PER_USER` in number; the oldest are deleted first. Expired rows are
+//!   deleted in small transactions of their own, started by requests with keys only.
+//! - Requests without the header cause none of this.
 
 pub(crate) mod key;
 mod store;
@@ -34,52 +32,48 @@ use serde::de::DeserializeOwned;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Keys that are kept for one user; a retry comes within minutes, not after a thousand other creates.
-pub const KEYS_PER_USER: u32 = 1000;
+/// Keys kept for one user: a retry comes within minutes, not after a thousand other creates.
+const KEYS_PER_USER: u32 = 1000;
 
-/// Expired rows are looked for at most once in this time.
+/// Shortest time between two sweeps of expired rows.
 const SWEEP_EVERY_MS: u64 = 60_000;
-/// Rows that one transaction of the sweep deletes: about a millisecond of the writer.
+/// Rows deleted by one transaction of a sweep: about a millisecond of the writer.
 const SWEEP_ROWS: u32 = 500;
-/// Transactions of one sweep; what is left waits for the next.
+/// Most transactions of one sweep; the next sweep deletes the rest.
 const SWEEP_TRANSACTIONS: u32 = 100;
 
-/// What a user leaves who is deleted.
+/// Rows of a deleted user.
 pub(crate) const OF_USER: &[DependentRows] =
     &[DependentRows::delete("idempotency_keys", "user_id", "number")];
 
-/// What a create came to, small enough to be written down beside its key.
+/// The outcome of a create, small enough to be stored with its key.
 pub trait Replayable: Serialize + DeserializeOwned {
-    /// Whether something was made, so that the same request must not make it again. A refusal is
-    /// forgotten: sent again, the request is tried again.
+    /// Whether something was made, which a retry must not make again. After a refusal, a retry runs again.
     fn is_made(&self) -> bool;
 }
 
-/// An id.
 impl Replayable for i64 {
     fn is_made(&self) -> bool {
         true
     }
 }
 
-/// Nothing means that it was refused.
+/// `None` is a refusal.
 impl<T: Replayable> Replayable for Option<T> {
     fn is_made(&self) -> bool {
         self.as_ref().is_some_and(T::is_made)
     }
 }
 
-/// At most one run of a create within its transaction (`Once::run`); by default any number.
+/// Runs a create at most once (`Once::run`). The default has no key and always runs it.
 #[derive(Debug, Default)]
 pub struct Once(Option<Box<Claim>>);
 
 impl Once {
-    /// Whether the request had a key at all.
     pub(crate) fn has_key(&self) -> bool {
         self.0.is_some()
     }
 
-    /// This key of this user, for tests of creates.
     #[cfg(test)]
     pub(crate) fn with_key(user: UserId, key: &str) -> Self {
         let (route, key) = ("/test".into(), key.into());
@@ -87,35 +81,35 @@ impl Once {
     }
 }
 
-/// A user's claim to a key.
+/// A key of a user, with the request it belongs to.
 #[derive(Debug)]
 struct Claim {
     user: UserId,
-    /// The route's template.
+    /// Template of the route.
     route: Box<str>,
     key: Box<str>,
-    /// Of path, query and body.
+    /// SHA-256 of path, query and body.
     fingerprint: [u8; 32],
     keep_ms: i64,
 }
 
-/// A create that has been run, now or before.
+/// A create that was run by this request or an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done<T> {
-    /// What it came to.
+    /// Its outcome.
     pub outcome: T,
-    /// Whether that was before: this request made nothing.
+    /// Whether an earlier request ran it.
     pub replayed: bool,
 }
 
 impl<T> Done<T> {
-    /// Done by this request.
+    /// A create that this request ran.
     pub fn now(outcome: T) -> Self {
         Done { outcome, replayed: false }
     }
 
-    /// The answer, which says when it is that of an earlier request. It must follow from the outcome and
-    /// the request alone, or the two answers would differ.
+    /// The response, with a header when it is a replay. It must depend on the outcome and the request alone, so that
+    /// both are the same.
     pub fn answer(self, write: impl FnOnce(T) -> Response) -> Response {
         let mut response = write(self.outcome);
         if self.replayed {
@@ -126,23 +120,23 @@ impl<T> Done<T> {
 }
 
 impl<T> Done<Option<T>> {
-    /// What was made, if it was not refused.
+    /// `None` if the create was refused.
     pub fn made(self) -> Option<Done<T>> {
         let replayed = self.replayed;
         self.outcome.map(|outcome| Done { outcome, replayed })
     }
 }
 
-/// Settings of keys, and when their table was last swept.
+/// Lifetime of keys, and the last sweep of expired ones.
 #[derive(Debug)]
 pub struct Idempotency {
     keep: Duration,
-    /// Milliseconds since 1970; 0 = not yet.
+    /// Milliseconds since 1970; 0 means never.
     swept_at_ms: AtomicU64,
 }
 
 impl Idempotency {
-    /// Keeps outcomes for so long.
+    /// Keeps outcomes for this time.
     pub fn new(keep: Duration) -> Self {
         Self { keep, swept_at_ms: AtomicU64::new(0) }
     }
@@ -151,11 +145,11 @@ impl Idempotency {
         i64::try_from(self.keep.as_millis()).unwrap_or(i64::MAX)
     }
 
-    /// Starts a sweep in a task of its own, when one is due.
+    /// Starts a sweep in its own task, when due.
     fn sweep_when_due(&self, store: &Store) {
         let now = u64::try_from(now_ms()).unwrap_or(0);
         let last = self.swept_at_ms.load(Relaxed);
-        // A clock that was set back must not stop the sweeps for as long.
+        // A clock that was set back must not stop the sweeps.
         if now.abs_diff(last) < SWEEP_EVERY_MS
             || self.swept_at_ms.compare_exchange(last, now, Relaxed, Relaxed).is_err()
         {

@@ -1,11 +1,12 @@
-//! The store of every system: one file of this process (SQLite), or a server that several nodes share (MariaDB).
+//! The store of all systems: a file of this process (SQLite), or a server that several nodes share (MariaDB).
 //!
-//! A job is one whole transaction. It sees a `Conn`, on which a statement is the same for both engines or is
-//! written once for each (`Sql`); no type of an engine leaves this folder (a lint sees to that). What is promised
-//! is the same, too: a write that was answered `Ok` is committed and synced, and a job that fails leaves nothing.
+//! A job is one whole transaction. It gets a `Conn`, on which a statement is the same for both engines or is written
+//! once for each (`Sql`). No type of an engine leaves this folder (a lint ensures that). Both engines give the same
+//! guarantees: a write that returned `Ok` is committed and synced, and a failed job leaves nothing.
 //!
-//! They differ in how transactions meet. The embedded store runs one after the other; on a server they run at the
-//! same time, so a job there may be run again, and takes a row's lock (`Tx::hold`) before it writes what it has read.
+//! They differ in concurrency. The embedded store runs transactions one after the other. On a server they run at the
+//! same time, so a job may be run again, and locks a row (`Tx::hold`) before it writes what it has read.
+#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
 
 pub mod backup;
 pub mod copy;
@@ -24,10 +25,10 @@ mod sqlite;
 mod testing;
 mod tx;
 
-pub use effects::Effects;
+pub(crate) use effects::Effects;
 use error::JobError;
 pub use error::{ChangeError, Result, StoreError};
-pub use handover::Handover;
+pub(crate) use handover::Handover;
 pub use lock::{DirLock, LockError};
 pub(crate) use maria::{Freshness, now};
 pub(crate) use pool::panic_text;
@@ -46,6 +47,7 @@ use crate::ops::record::Part;
 use effects::Memory;
 use madang_cache::{Horizon, Stamp};
 use maria::Maria;
+use parking_lot::Mutex;
 use sqlite::{Company, Embedded, READ_TIME};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -56,17 +58,17 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Notify, oneshot};
 
 tokio::task_local! {
-    /// What the reads of a load depend on.
+    /// Stamps that the reads of the current load depend on.
     static STAMPS: Vec<Stamp>;
 }
 
-/// Runs a load whose outcome depends on nothing but these stamps, which have been read: its reads may be answered by a
-/// replica that contains whatever has ended them.
+/// Runs a load whose outcome depends on these stamps alone, which were read before. A replica that contains everything
+/// that has ended them may answer its reads.
 pub(crate) fn load_with<F: Future>(stamps: Vec<Stamp>, load: F) -> impl Future<Output = F::Output> {
     STAMPS.scope(stamps, load)
 }
 
-/// Handle on an open store; cheap to clone. The last one closes it.
+/// Handle to an open store; cheap to clone. The last one closes it.
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -91,7 +93,7 @@ impl Store {
     /// The caller holds the directory's [`DirLock`].
     ///
     /// # Errors
-    /// When it cannot be opened, is damaged, is not a store of Madang, or is newer than this program.
+    /// The store cannot be opened, is damaged, is not a store of Madang, or is newer than this program.
     pub fn open(dir: &Path, settings: &DatabaseSettings) -> Result<Store> {
         let memory = Arc::new(Memory::default());
         let engine = match &settings.url {
@@ -101,7 +103,7 @@ impl Store {
         Ok(Store { inner: Arc::new(Inner { engine, memory, dir: dir.to_owned() }) })
     }
 
-    /// Whether other processes write to it, too: what this one remembers of it is not all there is to know.
+    /// Whether other processes write to it, so that what this one remembers may be out of date.
     pub(crate) fn is_shared(&self) -> bool {
         self.maria().is_some()
     }
@@ -113,8 +115,8 @@ impl Store {
         }
     }
 
-    /// Runs one whole read transaction on a thread of the store: all of its queries see the same moment. It ends
-    /// when it takes longer than [`READ_TIME`], or when the future is dropped.
+    /// Runs one whole read transaction on a thread of the store. All of its queries see the same moment. It ends when
+    /// it takes longer than [`READ_TIME`], or when the future is dropped.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         job: impl Fn(&Conn<'_>) -> Result<T> + Send + Sync + 'static,
@@ -137,7 +139,7 @@ impl Store {
         }
     }
 
-    /// [`read`](Self::read) for a thread without an event loop, as long as it takes: opening the application.
+    /// [`read`](Self::read) without a time limit, for a thread without an event loop: opening the application.
     pub(crate) fn read_blocking<T: Send + 'static>(
         &self,
         job: impl Fn(&Conn<'_>) -> Result<T> + Send + Sync + 'static,
@@ -145,12 +147,12 @@ impl Store {
         wait(self.read_within(None, job))
     }
 
-    /// Told when something was deleted of which rows are left: the housekeeper waits for it.
+    /// Signals the housekeeper that something was deleted of which rows are left.
     pub(crate) fn deletions(&self) -> Arc<Notify> {
         Arc::clone(&self.inner.memory.deletions)
     }
 
-    /// Told when many texts wait to be indexed: the housekeeper waits for it.
+    /// Signals the housekeeper that many texts wait to be indexed.
     pub(crate) fn texts(&self) -> Arc<Notify> {
         Arc::clone(&self.inner.memory.texts)
     }
@@ -163,32 +165,30 @@ impl Store {
         wait(self.write(job))
     }
 
-    /// Runs one whole write transaction and answers once it is durable, and once every node knows of it that remembers
-    /// anything. A job may be run again when its transaction could not be committed.
+    /// Runs one whole write transaction. Returns once it is durable and all nodes have dropped what it ends from
+    /// memory. A job may be run again when its transaction could not be committed.
     ///
-    /// Dropping the future does not undo it: a job that was taken runs and commits regardless.
+    /// Dropping the future does not undo it: an accepted job runs and commits regardless.
     pub(crate) async fn write<T: Send + 'static, E: JobError>(
         &self,
         job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
         let _time = current::time(Part::Store);
-        let Some(delay) = self.freshness().map(|freshness| freshness.delay()) else {
-            return self.commit(Company::Shared, job, |_| ()).await;
-        };
-        if !handover::is_request() {
-            // A command, or what is done beside requests: the next write of this thread waits as well.
-            return self.commit(Company::Shared, job, move |_| std::thread::sleep(delay)).await;
+        let delay = self.freshness().map(|freshness| freshness.delay());
+        // After a write of a command, or of background work, the thread waits as well.
+        let pause = delay.filter(|_| !handover::is_request());
+        let paused = move |_: &T| pause.into_iter().for_each(std::thread::sleep);
+        let outcome = self.commit(Company::Shared, job, paused).await;
+        if let Some(delay) = delay {
+            // The edge delays the response of a request, which then holds no place among the writes.
+            handover::not_before(Instant::now() + delay);
         }
-        let outcome = self.commit(Company::Shared, job, |_| ()).await;
-        // The edge lets the answer wait, which holds no place among the writes then.
-        handover::not_before(Instant::now() + delay);
         outcome
     }
 
-    /// [`write`](Self::write) that calls `committed` with the outcome: on the thread of the transaction, after the
-    /// commit and before the answers to all who may have seen it. It must be short. It is for what only this process
-    /// must know; the rest belongs into [`Effects`]. It is also for what no node remembers: other nodes are not waited
-    /// for.
+    /// [`write`](Self::write) that calls `committed` with the result, on the thread of the transaction, after the
+    /// commit and before any response that may show it. It must be short. It is for effects on this process alone;
+    /// others belong into [`Effects`]. It does not wait for other nodes, so no node may remember what it writes.
     pub(crate) async fn write_then<T: Send + 'static, E: JobError>(
         &self,
         job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
@@ -198,7 +198,7 @@ impl Store {
         self.commit(Company::Shared, job, committed).await
     }
 
-    /// [`write_then`](Self::write_then) with a commit of its own, as if there were no group commit.
+    /// [`write_then`](Self::write_then) with its own commit, as without group commit.
     pub(crate) async fn write_alone<T: Send + 'static, E: JobError>(
         &self,
         job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
@@ -208,12 +208,11 @@ impl Store {
         self.commit(Company::Alone, job, committed).await
     }
 
-    /// [`write`](Self::write) for whoever does not wait: `settle` is told on the thread of the transaction what
-    /// became of it, after the commit and its effects. It must be short: on the embedded store the next group waits
-    /// for it.
+    /// Starts a [`write`](Self::write). `settle` gets the result on the thread of the transaction, after the commit and
+    /// its effects. It must be short: on the embedded store the next group waits for it.
     ///
     /// # Errors
-    /// When the job was not taken; `settle` is not called then.
+    /// The job was not accepted; `settle` is not called.
     pub(crate) fn submit<T: Send + 'static, E: JobError>(
         &self,
         job: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
@@ -233,7 +232,7 @@ impl Store {
             if let Ok(outcome) = &outcome {
                 follow(|| committed(outcome));
             }
-            // The caller may have left; the write stands all the same.
+            // The caller may be gone; the write stands.
             drop(answer.send(outcome));
         };
         self.hand_over(company, job, settle)?;
@@ -252,34 +251,36 @@ impl Store {
         }
     }
 
-    /// Which database it is, and what judges bodies of a shared cache; nothing for a store of its own.
+    /// Identity of the shared database, and the judge of responses in a shared cache; `None` for an embedded store.
     pub(crate) fn horizon(&self) -> Option<(i64, Arc<dyn Horizon>)> {
         self.maria().map(|maria| (maria.shared.identity, maria.horizon()))
     }
 
-    /// Where several nodes share the store: whether what this one remembers may be used.
+    /// Whether this node may answer from memory; `None` for an embedded store, where it always may.
     pub(crate) fn freshness(&self) -> Option<Arc<Freshness>> {
         self.maria().map(|maria| Arc::clone(&maria.shared.freshness))
     }
 
-    /// Whose turn it is to do what is done once for all nodes.
-    /// What is answered says whether it is this node's, which a file has alone, and blocks the thread for some seconds
-    /// at most.
+    /// Returns a function that reports whether this node does the work that one node does for all. With an embedded
+    /// store it always does. The function blocks the thread for a few seconds at most.
     pub(crate) fn duty(&self) -> impl FnMut() -> bool + use<> {
         let mut duty = self.maria().map(Maria::duty);
         move || duty.as_mut().is_none_or(maria::Duty::is_mine)
     }
 
-    /// Why writes fail now: what the last group of writes, or the last try since then, met; or that the server is
-    /// away. Nothing while they succeed.
-    pub fn write_failure(&self) -> Option<StoreError> {
+    /// Error of the last group of writes, or of the last try since then, or that the server is unavailable; `None`
+    /// while writes succeed.
+    pub(crate) fn write_failure(&self) -> Option<StoreError> {
         match &self.inner.engine {
-            Engine::Sqlite(embedded) => embedded.writer.stats.failure(),
+            Engine::Sqlite(embedded) => embedded.writer.stats.failure.lock().clone(),
             Engine::Maria(maria) => maria.failure(),
         }
     }
 
-    /// What can be said of the store of these settings without changing it, a line for each server.
+    /// Describes the store of these settings without changing it, one line for each server.
+    ///
+    /// # Errors
+    /// A server cannot be reached or used.
     pub fn check(dir: &Path, settings: &DatabaseSettings) -> Result<Vec<String>> {
         match &settings.url {
             Some(url) => maria::check(url, settings),
@@ -291,19 +292,19 @@ impl Store {
         }
     }
 
-    /// Takes the write-ahead log into the database and begins it anew; answers whether no other program was in the
-    /// way, or nothing where a server keeps the log. Blocks the thread.
+    /// Copies the write-ahead log into the database and restarts the log. `false` means that another program prevented
+    /// it, `None` that a server keeps the log. Blocks the thread.
     ///
     /// # Errors
-    /// When the log cannot be copied: the disk is full, or fails.
-    pub fn checkpoint(&self) -> Result<Option<bool>> {
+    /// The log cannot be copied: the disk is full, or fails.
+    pub(crate) fn checkpoint(&self) -> Result<Option<bool>> {
         match &self.inner.engine {
             Engine::Sqlite(embedded) => embedded.checkpoint().map(Some),
             Engine::Maria(_) => Ok(None),
         }
     }
 
-    /// Ends everything that is cached, on every node, as a transaction does.
+    /// Ends all cached responses on every node, as a transaction does.
     pub(crate) async fn end_everything(&self) -> Result<()> {
         let job = |tx: &mut Tx<'_>| {
             tx.effects().end_everything();
@@ -312,7 +313,7 @@ impl Store {
         self.write(job).await
     }
 
-    /// What the store has done so far.
+    /// Metrics since the store was opened.
     pub fn metrics(&self) -> StoreMetrics {
         match &self.inner.engine {
             Engine::Sqlite(embedded) => embedded.metrics(),
@@ -320,18 +321,17 @@ impl Store {
         }
     }
 
-    /// The same of each replica.
-    pub fn replicas(&self) -> Vec<ReplicaMetrics> {
+    pub(crate) fn replicas(&self) -> Vec<ReplicaMetrics> {
         self.maria().map(Maria::replica_metrics).unwrap_or_default()
     }
 
-    /// When a backup of the store last succeeded that was taken on this machine.
+    /// Time of the last successful backup of the store on this machine.
     pub(crate) fn last_backup(&self) -> Option<SystemTime> {
         backup::last_success(&self.inner.dir)
     }
 
-    /// What the store takes of its disk, asked of the file system; of a server's files nothing is known.
-    pub fn sizes(&self) -> StoreSizes {
+    /// Sizes of the store's files and free space, from the file system.
+    pub(crate) fn sizes(&self) -> StoreSizes {
         let files = match &self.inner.engine {
             Engine::Sqlite(embedded) => Some(embedded.sizes()),
             Engine::Maria(_) => None,
@@ -342,35 +342,34 @@ impl Store {
     }
 }
 
-/// Sizes of the store's files, and of the room that is left for them.
+/// Sizes of the store's files, and the space left for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StoreSizes {
-    /// The files of the database; `None` = they are a server's.
-    pub files: Option<FileSizes>,
+pub(crate) struct StoreSizes {
+    /// Files of an embedded store.
+    pub(crate) files: Option<FileSizes>,
     /// Free on the disk of the data directory, for the user that runs the service.
-    pub disk_free_bytes: u64,
+    pub(crate) disk_free_bytes: u64,
 }
 
-/// Sizes of the files of a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FileSizes {
-    /// The database, without the log.
-    pub database_bytes: u64,
-    /// The write-ahead log.
-    pub log_bytes: u64,
+pub(crate) struct FileSizes {
+    /// Without the log.
+    pub(crate) database_bytes: u64,
+    /// Size of the write-ahead log.
+    pub(crate) log_bytes: u64,
 }
 
 /// Metrics of a replica, as this node sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReplicaMetrics {
+pub(crate) struct ReplicaMetrics {
     /// Host and port.
-    pub name: String,
+    pub(crate) name: String,
     /// Whether reads are sent there now.
-    pub is_used: bool,
-    /// For how long it has not had what this node knows of.
-    pub lag: Duration,
+    pub(crate) is_used: bool,
+    /// Age of the oldest change that this node knows of and the replica lacks.
+    pub(crate) lag: Duration,
     /// Reads that it has answered.
-    pub reads: u64,
+    pub(crate) reads: u64,
 }
 
 /// Metrics of the store since it was opened.
@@ -384,7 +383,7 @@ pub struct StoreMetrics {
     pub failed_jobs: u64,
     /// Commits that failed, with every write in them.
     pub failed_commits: u64,
-    /// Time in those commits and in those that failed, in microseconds.
+    /// Time in `commits` and `failed_commits`, in microseconds.
     pub commit_micros: u64,
     /// Writes waiting now.
     pub waiting_writes: u64,
@@ -394,19 +393,19 @@ pub struct StoreMetrics {
     pub waiting_reads: u64,
     /// Copies of the log into the database.
     pub checkpoints: u64,
-    /// Times that everything paused so that the log could begin anew.
+    /// Pauses of all transactions to restart the log.
     pub log_cuts: u64,
-    /// Transactions that were run again: they met another one, or lost their connection before the commit.
+    /// Transactions that were run again after a conflict or a connection lost before the commit.
     pub retries: u64,
-    /// Whether this node does what one does for all of them.
+    /// Whether this node does the work that one node does for all.
     pub keeps_house: bool,
-    /// Looks for what other nodes have written.
+    /// Polls for writes of other nodes.
     pub polls: u64,
-    /// Requests that had to wait for such a look.
+    /// Requests that waited for such a poll.
     pub waits: u64,
 }
 
-/// What both engines count.
+/// Counters of both engines.
 #[derive(Debug, Default)]
 struct Counted {
     commits: AtomicU64,
@@ -416,9 +415,16 @@ struct Counted {
     commit_micros: AtomicU64,
     retries: AtomicU64,
     keeps_house: AtomicBool,
+    /// Error of the last group of the embedded store's writes.
+    failure: Mutex<Option<StoreError>>,
 }
 
 impl Counted {
+    /// Notes the outcome of a group that had something to write, or of a try.
+    fn note(&self, result: Result<()>) {
+        *self.failure.lock() = result.err();
+    }
+
     fn metrics(&self) -> StoreMetrics {
         StoreMetrics {
             commits: self.commits.load(Relaxed),
@@ -433,7 +439,7 @@ impl Counted {
     }
 }
 
-/// Waits for what needs no event loop.
+/// Blocks the thread until a future that needs no event loop is ready.
 fn wait<T>(answer: impl Future<Output = T>) -> T {
     struct Unpark(std::thread::Thread);
     impl Wake for Unpark {

@@ -1,4 +1,4 @@
-//! Leaves a server alone that has failed.
+//! A circuit breaker for a server that fails.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,21 +7,21 @@ use std::time::{Duration, Instant};
 
 use super::Error;
 
-/// Failures in a row after which a server is left alone, and a cluster: while one of its three is away, ten in a row are 1
-/// in 59,000.
+/// Failures in a row that open the breaker of a server.
 const PATIENCE: u32 = 3;
+/// The same of a cluster: while one of three servers is unavailable, ten in a row have a chance of 1 in 59,000.
 const CLUSTER_PATIENCE: u32 = 10;
-/// The first pause; each further one is twice as long, up to the longest.
+/// The first pause; each further one doubles, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Closed: the server is asked. Open: nobody asks, but one call after each pause.
+/// Closed: all calls pass. Open: one call passes after each pause.
 #[derive(Debug)]
 pub(super) struct Breaker {
-    /// What the log calls the server.
+    /// Name of the server in the log.
     name: &'static str,
     patience: u32,
-    /// Of the state, for those who only look.
+    /// Whether `state` is open, readable without the lock.
     is_open: AtomicBool,
     state: Mutex<BreakerState>,
 }
@@ -30,12 +30,11 @@ pub(super) struct Breaker {
 struct BreakerState {
     failures: u32,
     pauses: u32,
-    /// When the server may be asked again.
+    /// When the next call may pass.
     until: Option<Instant>,
 }
 
 impl Breaker {
-    /// Of so many servers.
     pub(super) fn new(name: &'static str, servers: usize) -> Self {
         let patience = if servers > 1 { CLUSTER_PATIENCE } else { PATIENCE };
         Self { name, patience, is_open: AtomicBool::new(false), state: Mutex::default() }
@@ -49,7 +48,7 @@ impl Breaker {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether to ask. After a pause one call is let through, and the next pause begins.
+    /// Whether a call may pass. The one after a pause begins the next pause.
     pub(super) fn may_ask(&self) -> bool {
         if self.is_closed() {
             return true;
@@ -78,7 +77,7 @@ impl Breaker {
     pub(super) fn failed(&self, error: &Error) {
         let mut state = self.state();
         state.failures += 1;
-        // A connection that cannot be made is no chance.
+        // An error that would repeat, such as a refused connection, opens it at once.
         if state.failures < self.patience && !error.is_certain() && self.is_closed() {
             return;
         }

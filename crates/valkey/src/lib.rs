@@ -15,21 +15,20 @@ use redis::{Cmd, FromRedisValue, Pipeline, ToRedisArgs};
 
 use link::{Connection, Links};
 
-/// What a server is for.
+/// Use of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Purpose {
-    /// What the log calls it: "the shared cache".
+    /// Name in the log, such as "the shared cache".
     pub name: &'static str,
-    /// Longest time for an answer.
+    /// Time limit of a call.
     pub answer: Duration,
-    /// What the operator should do when it has no room.
+    /// Advice to the operator when it is full.
     pub when_full: &'static str,
-    /// Whether what it holds is nowhere else: a server that evicts is refused, and the log says when one keeps nothing on
-    /// disk.
+    /// Whether its data is nowhere else. A server that evicts is then refused, and one without persistence is logged.
     pub is_kept: bool,
 }
 
-/// A script in Lua that a server runs as one step.
+/// A script in Lua, which a server runs atomically.
 #[derive(Debug)]
 pub struct Script {
     code: String,
@@ -37,7 +36,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Of this text.
+    /// Makes a script of its text.
     pub fn new(code: String) -> Self {
         let hash = redis::Script::new(&code).get_hash().to_owned();
         Self { code, hash }
@@ -48,7 +47,6 @@ impl Script {
 #[derive(Clone)]
 pub struct Server {
     links: Arc<Links>,
-    answer: Duration,
 }
 
 impl fmt::Debug for Server {
@@ -58,44 +56,43 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// One server, or some nodes of a cluster. Connects when it is first asked.
+    /// One server, or some nodes of a cluster. Connects at the first call.
     ///
     /// # Errors
-    /// There is no address, or the client does not take it.
+    /// There is no address, or the client rejects it.
     pub fn new(urls: &[Url], purpose: Purpose) -> Result<Self, Error> {
-        Ok(Self { links: Links::new(urls, purpose)?, answer: purpose.answer })
+        Ok(Self { links: Links::new(urls, purpose)? })
     }
 
-    /// Whether it answers, as far as that is known.
+    /// Whether it is available, as far as is known.
     pub fn is_up(&self) -> bool {
         self.links.breaker.is_closed()
     }
 
-    /// Whether it is a cluster, where one call is about keys of one slot.
+    /// Whether it is a cluster, where all keys of a call must be in one slot.
     pub fn is_cluster(&self) -> bool {
         self.links.is_cluster()
     }
 
-    /// Runs a command, waiting for the connection if there is none yet.
+    /// Runs a command, after connecting if there is no connection yet.
     ///
     /// # Errors
-    /// No answer in time, or an error instead of one; [`Error::Skipped`] at once if the server failed a moment ago.
+    /// The call fails or times out; [`Error::Skipped`] at once if the breaker is open.
     pub async fn run<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Error> {
         let run = async { self.links.connected().await?.run(command).await };
         self.within(run).await
     }
 
-    /// Runs a command on a connection of its own, whatever happened before: to find out why a server cannot be used.
+    /// Runs a command on a new connection, whatever the breaker's state, to find out why a server cannot be used.
     ///
     /// # Errors
-    /// No connection or no answer in time, or an error instead of an answer.
+    /// The connection or the call fails or times out.
     pub async fn check(&self, command: &Cmd) -> Result<(), Error> {
         let run = async { self.links.connect_in_time().await?.run::<redis::Value>(command).await };
-        let asked = tokio::time::timeout(self.answer, run).await;
-        asked.unwrap_or(Err(Error::Late(self.answer))).map(drop)
+        self.in_time(run).await.map(drop)
     }
 
-    /// Runs a command if this thread has a connection; if not, one is made meanwhile.
+    /// Runs a command if this thread has a connection; otherwise starts to connect.
     ///
     /// # Errors
     /// As [`run`](Self::run), and [`Error::Skipped`] if there is no connection.
@@ -104,7 +101,7 @@ impl Server {
         self.within(link.run(command)).await
     }
 
-    /// The same for several commands at once.
+    /// [`try_run`](Self::try_run) for several commands at once.
     ///
     /// # Errors
     /// As [`try_run`](Self::try_run).
@@ -113,7 +110,7 @@ impl Server {
         self.within(link.pipe(pipe)).await
     }
 
-    /// Runs a script, which the server keeps under its hash.
+    /// Runs a script, which the server caches.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -140,12 +137,15 @@ impl Server {
         self.links.connection().ok_or(Error::Skipped)
     }
 
+    async fn in_time<T>(&self, run: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let limit = self.links.purpose.answer;
+        tokio::time::timeout(limit, run).await.unwrap_or(Err(Error::Late(limit)))
+    }
+
     async fn within<T>(&self, run: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        let asked = tokio::time::timeout(self.answer, run).await;
-        let answer = asked.unwrap_or(Err(Error::Late(self.answer)));
-        match &answer {
-            Err(Error::Skipped) => {}
-            answer => self.links.answered(answer.as_ref().err()),
+        let answer = self.in_time(run).await;
+        if !matches!(answer, Err(Error::Skipped)) {
+            self.links.answered(answer.as_ref().err());
         }
         answer
     }

@@ -1,5 +1,5 @@
-//! Connections: one for each thread that asks, made when it first does. Commands of one thread share it, so that the
-//! commands of one moment are written at once.
+//! Connections: one for each calling thread, made at its first call. Concurrent commands of a thread share it, so
+//! that they are written at once.
 
 use std::cell::Cell;
 use std::fmt;
@@ -21,19 +21,19 @@ use redis::{
 use super::Purpose;
 use super::breaker::Breaker;
 
-/// Longest time to connect and sign in.
+/// Time limit of connecting and authentication.
 const CONNECT: Duration = Duration::from_secs(1);
 /// Connections of a process; further threads share them.
 const LINKS: usize = 16;
-/// Time between two complaints about a server that is full.
+/// Shortest time between two warnings about a full server.
 const COMPLAIN: Duration = Duration::from_secs(60);
-/// Rest before a call is repeated whose keys are on their way to another server of a cluster, and for how long.
+/// Pause before a call is repeated whose keys are moving to another server of a cluster.
 const MOVING: Duration = Duration::from_millis(20);
+/// Time limit of such repetitions.
 const MOVING_TIME: Duration = Duration::from_millis(500);
-/// The oldest server whose commands are tested.
 const OLDEST: u32 = 7;
 
-/// Where a server is: `redis://[[user]:password@]host[:port]`, or `rediss://` with TLS.
+/// Address of a server: `redis://[[user]:password@]host[:port]`, or `rediss://` with TLS.
 #[derive(Clone)]
 pub struct Url {
     text: String,
@@ -49,10 +49,10 @@ impl PartialEq for Url {
 impl Eq for Url {}
 
 impl Url {
-    /// Reads it.
+    /// Parses an address.
     ///
     /// # Errors
-    /// [`Error::Refused`], without the password.
+    /// [`Error::Refused`]; its message has no password.
     pub fn parse(url: &str) -> Result<Self, Error> {
         let refused = |why: &str| Error::Refused(why.to_owned());
         if !url.starts_with("redis://") && !url.starts_with("rediss://") {
@@ -65,23 +65,23 @@ impl Url {
 }
 
 impl fmt::Debug for Url {
-    /// Without name and password.
+    /// Without user and password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.info.addr())
     }
 }
 
-/// Why a server did not answer.
+/// Error of a call.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// No answer within this time.
     #[error("no answer within {0:?}")]
     Late(Duration),
-    /// It was not asked, because it failed a moment ago.
+    /// The breaker is open.
     #[error("the server failed a moment ago")]
     Skipped,
-    /// The server, or the way to it, does not work as it is configured.
+    /// The server or the connection does not work as configured.
     #[error("{0}")]
     Refused(String),
     /// An error of the connection or of the server.
@@ -90,7 +90,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether asking again at once would end the same way.
+    /// Whether an immediate retry would fail as well.
     pub(crate) fn is_certain(&self) -> bool {
         match self {
             Self::Refused(_) => true,
@@ -99,7 +99,7 @@ impl Error {
         }
     }
 
-    /// One that ended an attempt to connect: asking again at once would not help.
+    /// Converts an error of connecting, which an immediate retry would repeat.
     fn of_connecting(self) -> Self {
         match self {
             Self::Failed(error) => Self::Refused(error.to_string()),
@@ -107,10 +107,10 @@ impl Error {
         }
     }
 
-    /// Whether the connection is of no more use.
+    /// Whether the connection cannot be used any longer.
     fn ends_connection(&self) -> bool {
         match self {
-            // A primary that has become a replica is looked at once more.
+            // A primary that became a replica is checked at the next connection.
             Self::Failed(error) => {
                 error.is_unrecoverable_error()
                     || error.is_connection_dropped()
@@ -121,7 +121,7 @@ impl Error {
         }
     }
 
-    /// Whether the server may have done what it was asked.
+    /// Whether the server may have executed the command.
     pub fn is_unknown(&self) -> bool {
         match self {
             Self::Late(_) => true,
@@ -130,12 +130,12 @@ impl Error {
         }
     }
 
-    /// Whether the server answered as one that works.
+    /// Whether the error is the answer of a working server.
     fn is_answer(&self) -> bool {
         matches!(self, Self::Failed(error) if error.code() == Some("NOSCRIPT")) || self.is_full()
     }
 
-    /// Whether the server has no room, which does not keep it from answering.
+    /// Whether the server is full, and otherwise works.
     fn is_full(&self) -> bool {
         matches!(self, Self::Failed(error) if error.code() == Some("OOM"))
     }
@@ -175,20 +175,19 @@ impl Connection {
     }
 }
 
-/// For a server that has done nothing because the slot of the keys is on its way to another one, or there: how much of the
-/// rest of [`MOVING_TIME`] another try takes, if that is enough for one.
+/// If the server has done nothing because the slot of the keys moves or has moved: the part of [`MOVING_TIME`] that
+/// another try costs, if enough is left.
 fn cost_of_moving(error: &RedisError, rest: Duration) -> Option<Duration> {
     use ServerErrorKind::{Ask, Moved, TryAgain};
     let cost = match error.kind() {
         ErrorKind::Server(Ask | TryAgain) => MOVING,
-        // The client has learned where it is now. Who says so again and again means a server that is away.
+        // The client now knows the new server. Repeated, it means that this server is unavailable.
         ErrorKind::Server(Moved) => MOVING_TIME / 3,
         _ => return None,
     };
     (cost <= rest).then_some(cost)
 }
 
-/// How a connection is made.
 enum Maker {
     One(Box<Client>),
     Cluster(Box<ClusterClient>),
@@ -199,14 +198,14 @@ pub(crate) struct Links {
     maker: Maker,
     links: [Link; LINKS],
     pub(crate) breaker: Breaker,
-    purpose: Purpose,
+    pub(crate) purpose: Purpose,
     complained: Mutex<Option<Instant>>,
 }
 
 #[derive(Default)]
 struct Link {
     state: Mutex<LinkState>,
-    /// Rings when an attempt to connect has ended.
+    /// Signals the end of an attempt to connect.
     tried: Notify,
 }
 
@@ -222,7 +221,7 @@ thread_local! {
     static LINK: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// The place of this thread, dealt out in turn.
+/// Index of this thread's connection, assigned in turn.
 fn place() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     LINK.with(|own| {
@@ -243,7 +242,7 @@ impl Links {
                 let builder = ClusterClient::builder(nodes)
                     .connection_timeout(CONNECT)
                     .response_timeout(CONNECT)
-                    // It would also repeat what a server may have done before the connection was lost.
+                    // A retry could repeat a command that was executed before the connection was lost.
                     .retries(0);
                 Maker::Cluster(Box::new(builder.build()?))
             }
@@ -261,7 +260,7 @@ impl Links {
         matches!(self.maker, Maker::Cluster(_))
     }
 
-    /// This thread's connection, waiting while one is being made.
+    /// This thread's connection, after connecting if needed.
     pub(crate) async fn connected(self: &Arc<Self>) -> Result<Connection, Error> {
         loop {
             let tried = self.links[place()].tried.notified();
@@ -277,7 +276,7 @@ impl Links {
         matches!(*self.link(place()), LinkState::Connecting)
     }
 
-    /// This thread's connection. If there is none, a task begins to make one, and nobody waits for it.
+    /// This thread's connection. If there is none, starts a task that connects.
     pub(crate) fn connection(self: &Arc<Self>) -> Option<Connection> {
         if !self.breaker.may_ask() {
             return None;
@@ -296,7 +295,6 @@ impl Links {
         }
     }
 
-    /// A connection of its own, or the reason why there is none.
     pub(crate) async fn connect_in_time(&self) -> Result<Connection, Error> {
         let connected = tokio::time::timeout(CONNECT, self.connect()).await;
         let late = || Err(Error::Refused(format!("no connection within {CONNECT:?}")));
@@ -306,7 +304,7 @@ impl Links {
     async fn connect(&self) -> Result<Connection, Error> {
         let mut connection = match &self.maker {
             Maker::One(client) => {
-                // Whoever calls has deadlines of its own.
+                // Callers have their own deadlines.
                 let config = AsyncConnectionConfig::new()
                     .set_connection_timeout(None)
                     .set_response_timeout(None);
@@ -321,13 +319,13 @@ impl Links {
         Ok(connection)
     }
 
-    /// Notes how a call of this thread ended.
+    /// Notes the outcome of a call of this thread.
     pub(crate) fn answered(&self, error: Option<&Error>) {
         let Some(error) = error.filter(|error| !error.is_answer()) else {
             error.into_iter().filter(|error| error.is_full()).for_each(|full| self.complain(full));
             return self.breaker.succeeded();
         };
-        // The client connects again to a server of a cluster, and keeps the other connections.
+        // The client of a cluster reconnects by itself, and keeps the other connections.
         if error.ends_connection() && !self.is_cluster() {
             let mut link = self.link(place());
             if matches!(*link, LinkState::Open(_)) {
@@ -346,7 +344,7 @@ impl Links {
     }
 }
 
-/// A connection that is being made; there is none when it is dropped.
+/// An attempt to connect; it leaves no connection when it is dropped early.
 struct Unset {
     links: Arc<Links>,
     place: usize,
@@ -375,11 +373,11 @@ impl Drop for Unset {
     }
 }
 
-/// Refuses a server that cannot serve as one, and says why.
+/// Refuses a server that does not fit its purpose.
 async fn look_at(link: &mut MultiplexedConnection, purpose: &Purpose) -> Result<(), Error> {
     let info: InfoDict = match redis::cmd("INFO").query_async(link).await {
         Ok(info) => info,
-        // Who may not ask cannot be told.
+        // Without this permission it cannot be checked.
         Err(error) if error.code() == Some("NOPERM") => return Ok(()),
         Err(error) => return Err(error.into()),
     };
@@ -404,8 +402,8 @@ async fn look_at(link: &mut MultiplexedConnection, purpose: &Purpose) -> Result<
         ));
     }
     if purpose.is_kept && text("aof_enabled") == "0" {
-        static SAID: std::sync::Once = std::sync::Once::new();
-        SAID.call_once(|| {
+        static WARNED: std::sync::Once = std::sync::Once::new();
+        WARNED.call_once(|| {
             let name = purpose.name;
             tracing::warn!(
                 "{name} keeps nothing on disk: set appendonly yes and appendfsync always"

@@ -1,38 +1,33 @@
-//! A database as far as the protocol sees it: rows of the outbox, the version of each key, lanes, marks; a log that
+//! A database as the protocol sees it: rows of the outbox, the last commit of each key, lanes, marks, and a log that
 //! replicas apply later.
 
+use crate::Row;
 use crate::position::Position;
-use crate::{Row, StampBucket};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What can be read: things that single writes change, and a list of all of them.
+/// Keys that can be read: things, each changed by writes of its own, and a list of all things.
 pub const THINGS: usize = 3;
 pub const LIST: usize = THINGS;
 pub const KEYS: usize = THINGS + 1;
 pub const LANES: u8 = 5;
 pub const BUCKETS: usize = 16;
 
-/// The buckets that what is read under a key depends on. The list has one of its own, which every write ends.
-pub fn buckets(key: usize) -> Vec<StampBucket> {
-    vec![StampBucket::for_name(&format!("key:{key}"), BUCKETS)]
-}
-
-/// The buckets that a write on a thing ends.
-pub fn ends(thing: usize) -> Vec<StampBucket> {
-    [buckets(thing), buckets(LIST)].concat()
+/// The stamps that a write on a thing ends: those of its key and of the list.
+fn ends(thing: usize) -> Vec<u64> {
+    vec![thing as u64, LIST as u64]
 }
 
 /// A commit, numbered through all histories.
 #[derive(Clone, Debug)]
 pub struct Commit {
     pub thing: usize,
-    /// When a failover lost it.
+    /// Time of the failover that lost it.
     pub lost: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
 pub enum Logged {
-    /// A row and what was committed with it.
+    /// A row, and its commit if it is not empty.
     Row {
         lane: u8,
         number: u64,
@@ -55,7 +50,7 @@ pub struct Server {
     pub versions: [usize; KEYS],
     pub history: u64,
     pub lanes: [Lane; LANES as usize],
-    /// How much of the log it has applied.
+    /// Number of applied entries of the log.
     pub applied: usize,
 }
 
@@ -70,7 +65,7 @@ impl Server {
                 }
             }
             Logged::Deleted { lane, until } => {
-                self.rows.retain(|(of, number), _| *of != lane || *number > until);
+                self.rows.retain(|(other, number), _| *other != lane || *number > until);
                 self.marks.raise(lane, until);
             }
             Logged::Lane(lane, now) => self.lanes[usize::from(lane)] = now,
@@ -100,7 +95,7 @@ impl Server {
             .map(|((lane, number), commit)| Row {
                 lane: *lane,
                 number: *number,
-                ends: commit.map_or(Vec::new(), |commit| ends(commits[commit].thing)),
+                ends: Some(commit.map_or(Vec::new(), |commit| ends(commits[commit].thing))),
                 payload: *commit,
             })
             .collect()
@@ -110,7 +105,7 @@ impl Server {
 /// A lane's row.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lane {
-    /// Of the claim: no two are the same.
+    /// Unique for each claim.
     pub epoch: u64,
     pub reserved: u64,
 }
@@ -123,18 +118,18 @@ pub struct Database {
     pub primary: Server,
     pub log: Vec<Logged>,
     pub logged_at: Vec<u64>,
-    /// When each row was committed, deleted ones included.
+    /// Time of the commit of each row, including deleted rows.
     pub made_at: BTreeMap<(u8, u64), u64>,
     pub commits: Vec<Commit>,
     pub open: Open,
-    /// Until when nobody else may claim a lane.
+    /// End of the lease of each lane.
     pub leased_until: [u64; LANES as usize],
 }
 
 impl Database {
     pub fn new() -> Self {
         let mut database = Self::default();
-        // Commit 0 is that nothing has been written.
+        // Commit 0 is the initial state.
         database.commits.push(Commit { thing: 0, lost: None });
         database.write(0, Logged::History(1));
         database
@@ -156,10 +151,7 @@ impl Database {
         self.logged_at.push(now);
     }
 
-    /// Commits a row and gives its commit.
-    ///
-    /// # Errors
-    /// The thing of the row that has this number already.
+    /// Commits a row. Returns its commit, or the commit of an existing row with the number as an error.
     pub fn commit(
         &mut self,
         now: u64,
@@ -179,7 +171,7 @@ impl Database {
         Ok(commit.unwrap_or(0))
     }
 
-    /// A replica that has applied only so much becomes the primary.
+    /// Makes a replica that has applied only so much the primary.
     pub fn fail_over(&mut self, now: u64, kept: usize) {
         for entry in &self.log[kept..] {
             if let Logged::Row { commit: Some(commit), .. } = entry {

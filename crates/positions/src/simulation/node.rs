@@ -1,17 +1,17 @@
-//! A node as the simulation drives it: what a service does around the protocol.
+//! A simulated node: the parts of a service around the protocol.
 
 use super::database::{BUCKETS, KEYS, Server};
-use crate::{Follower, Label, Lane, Moment, Replica, Stamps, Timing};
+use crate::{Follower, Label, Lane, Moment, Reach, Replica};
 use std::time::Duration;
 
-/// A clock that gains or loses, and stops while its machine is suspended.
+/// A clock that runs fast or slow, and stops while its machine is suspended.
 #[derive(Clone, Debug)]
 pub struct Clock {
     pub rate: f64,
     pub offset: f64,
-    /// Time that the machine was suspended, in µs of the world.
+    /// Time of suspension so far, in µs of the world.
     pub stopped: u64,
-    /// How often it was read: no two readings are the same.
+    /// Number of readings, each of which is unique.
     pub reads: u64,
 }
 
@@ -22,7 +22,7 @@ impl Clock {
         Moment((micros * 1000.0) as u64 + self.reads)
     }
 
-    /// How long so much time of this clock takes, in µs of the world.
+    /// Converts a duration by this clock into µs of the world.
     pub fn takes(&self, time: Duration) -> u64 {
         (time.as_nanos() as f64 / 1000.0 / self.rate).ceil() as u64
     }
@@ -38,7 +38,8 @@ pub struct Request {
 #[derive(Debug)]
 pub struct Flight {
     pub id: u64,
-    pub stamps: Stamps,
+    /// [`Node::ended`] as the load began.
+    pub ended: u64,
     pub waiters: Vec<Request>,
 }
 
@@ -50,35 +51,41 @@ pub struct Body {
 
 #[derive(Debug)]
 pub struct Node {
-    /// What an earlier life has begun is not answered to this one.
+    /// Number of restarts. Actions of an earlier life end with it.
     pub life: u64,
     pub alive: bool,
     pub clock: Clock,
     pub paused_until: u64,
     pub follower: Follower,
+    pub reach: Reach,
+    /// When the latest complete poll began.
+    pub polled_from: Option<Moment>,
     pub replica: Replica,
     pub lane: Option<Lane>,
     /// The history in which the lane was claimed.
     pub lane_history: u64,
     pub claiming: bool,
-    pub cache: [Option<(usize, Stamps)>; KEYS],
+    /// Commit and [`Node::ended`] of each response.
+    pub cache: [Option<(usize, u64)>; KEYS],
     pub flights: [Option<Flight>; KEYS],
     pub waiting: Vec<Request>,
-    /// The poll under way.
+    /// Id of the poll under way.
     pub polling: Option<u64>,
     /// The server of a cluster that this node uses.
     pub server: Server,
 }
 
 impl Node {
-    pub fn new(clock: Clock, timing: Timing) -> Self {
+    pub fn new(clock: Clock) -> Self {
         Self {
             life: 0,
             alive: true,
             clock,
             paused_until: 0,
-            follower: Follower::new(BUCKETS, timing),
-            replica: Replica::new(),
+            follower: Follower::default(),
+            reach: Reach::new(BUCKETS),
+            polled_from: None,
+            replica: Replica::default(),
             lane: None,
             lane_history: 0,
             claiming: false,
@@ -90,9 +97,19 @@ impl Node {
         }
     }
 
-    /// Everything in memory is gone.
-    pub fn restart(&mut self, timing: Timing) {
+    /// Loses everything in memory.
+    pub fn restart(&mut self) {
         let server = std::mem::take(&mut self.server);
-        *self = Node { life: self.life + 1, server, ..Node::new(self.clock.clone(), timing) };
+        *self = Node { life: self.life + 1, server, ..Node::new(self.clock.clone()) };
+    }
+
+    /// The version at which a key last ended.
+    pub fn ended(&self, key: usize) -> u64 {
+        self.reach.needed(std::iter::once(key as u64))
+    }
+
+    /// Whether something with this label contains all that has ended a key.
+    pub fn admits(&self, label: &Label, key: usize) -> bool {
+        self.reach.admits(label, std::iter::once(key as u64))
     }
 }

@@ -1,4 +1,4 @@
-//! The world: made-up time, chance, and what happens in it.
+//! The world: simulated time, chance, and events.
 
 mod faults;
 mod lanes;
@@ -13,21 +13,21 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 const MS: u64 = 1000;
-/// How long writers, readers and faults go on; after that everything must come to rest.
+/// Duration of writes, requests and faults.
 const BUSY: u64 = 3000 * MS;
+/// Time after that in which all nodes must catch up.
 const REST: u64 = 2500 * MS;
 const NODES: usize = 3;
 
-/// What the world is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// One primary; nodes pause and die, clocks differ.
+    /// One primary; nodes pause and die, and clocks differ.
     Plain,
-    /// The primary crashes, or a replica that had not received everything takes its place.
+    /// The primary crashes, or a replica that lacks some writes replaces it.
     FailOver,
     /// Servers of a cluster that certify commits; each node uses its own.
     Cluster,
-    /// Machines are suspended: writes do not wait, so each request needs a poll of its own.
+    /// Machines are suspended: the delay is zero, so each request needs its own poll.
     Suspended,
 }
 
@@ -35,12 +35,7 @@ impl Kind {
     pub const ALL: [Kind; 4] = [Kind::Plain, Kind::FailOver, Kind::Cluster, Kind::Suspended];
 }
 
-/// What happens then.
 type Event = Box<dyn FnOnce(&mut World)>;
-
-/// A broken promise of the protocol, in words.
-#[derive(Debug)]
-pub struct Violation(pub String);
 
 pub struct World {
     kind: Kind,
@@ -48,27 +43,25 @@ pub struct World {
     now: u64,
     random: u64,
     ids: u64,
-    /// By time; what is to happen at the same, in the order in which that was decided.
+    /// By time, then in the order of scheduling.
     queue: BTreeMap<(u64, u64), Event>,
     database: Database,
     replica: Server,
     replica_lag: u64,
     nodes: Vec<Node>,
     shared: HashMap<usize, Body>,
-    /// An earlier state of the tier, to which it may fall back.
+    /// An earlier state of the shared cache, to which it may go back.
     shared_before: HashMap<usize, Body>,
-    /// When each commit was acknowledged.
+    /// Time and commit of each acknowledgement.
     acknowledged: Vec<(u64, usize)>,
     served: [u64; 5],
-    violation: Option<Violation>,
+    /// Description of an answer that breaks the guarantee.
+    violation: Option<String>,
 }
 
 impl World {
-    /// Runs one world to its end; answers how often each way of answering was taken.
-    ///
-    /// # Errors
-    /// The first answer that is older than what was acknowledged before it was asked for.
-    pub fn run(kind: Kind, seed: u64) -> Result<[u64; 5], Violation> {
+    /// Runs one world to its end. Returns the number of answers of each kind, or the first violation.
+    pub fn run(kind: Kind, seed: u64) -> Result<[u64; 5], String> {
         let delay = if kind == Kind::Suspended { 0 } else { 25 };
         let mut world = World {
             kind,
@@ -94,7 +87,7 @@ impl World {
                 stopped: 0,
                 reads: 0,
             };
-            world.nodes.push(Node::new(clock, world.timing));
+            world.nodes.push(Node::new(clock));
         }
         for node in 0..NODES {
             let at = world.below(8 * MS);
@@ -140,7 +133,7 @@ impl World {
         self.draw() % n.max(1)
     }
 
-    /// Mostly short, now and then long.
+    /// A random time: mostly up to `usual`, in one of `one_in` cases up to `long`.
     fn some_time(&mut self, usual: u64, long: u64, one_in: u64) -> u64 {
         let bound = if self.one_in(one_in) { long } else { usual };
         1 + self.below(bound)
@@ -157,13 +150,13 @@ impl World {
         self.at(self.now + time, run);
     }
 
-    /// Something that a node does: not if it has died since, and only when it is not paused.
+    /// Schedules an action of a node in its current life.
     fn on(&mut self, node: usize, time: u64, run: impl FnOnce(&mut World) + 'static) {
         let life = self.nodes[node].life;
         self.on_life(node, life, time, run);
     }
 
-    /// Something that a node does in the life in which it began it.
+    /// Schedules an action of a node, which is dropped if the node died, and waits while it is paused.
     fn on_life(
         &mut self,
         node: usize,

@@ -1,4 +1,4 @@
-//! What each command does: that of the route for owners, by the operator's right, under the same gate.
+//! Execution of the commands: like the routes for owners, with the operator's rights, behind the same gate.
 
 use super::audit::{Audit, Peer};
 use super::maintenance::message;
@@ -15,16 +15,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 const LONGEST_FILTER: usize = 1000;
-/// Users in a reply, each of which takes at most 250 bytes of [`LONGEST_REPLY`](super::LONGEST_REPLY).
+/// Most users in a reply, each of at most 250 bytes of [`LONGEST_REPLY`](super::LONGEST_REPLY).
 const MOST_LISTED: u32 = 200;
 
-/// The server, as its operator's commands see it.
 pub(super) struct Admin {
     app: Arc<App>,
     audit: Arc<Audit>,
     version: &'static str,
     set_log: SetLog,
-    /// The filter that the log has now.
+    /// The current filter of the log.
     log: Mutex<String>,
     data_dir: PathBuf,
     started: Instant,
@@ -48,7 +47,7 @@ impl Admin {
         }
     }
 
-    /// Carries a command out: written down before, and with its outcome before the reply.
+    /// Carries out a command. It is logged before, and its outcome before the reply.
     pub(super) async fn carry_out(&self, command: Command, peer: Peer) -> Reply {
         if !command.is_audited() {
             return self.act(command).await;
@@ -87,7 +86,7 @@ impl Admin {
             }
             Command::UserPassword { user } => {
                 let user = self.user(user).await?;
-                // Hashing waits for its own threads, not in a place among the writes.
+                // Hashing has its own threads and takes no place among the writes.
                 let (password, hash) = app.accounts.random_password().await?;
                 let (accounts, id) = (app.accounts.clone(), user.id);
                 self.write(async move { accounts.set_password(id, hash).await }).await?;
@@ -107,37 +106,30 @@ impl Admin {
             }
             Command::PostDelete { id } => {
                 let posts = app.posts.store().clone();
-                match self.write(async move { posts.remove(id, Remover::Operator).await }).await? {
-                    Ok(()) => Ok(format!("post {id} is removed")),
-                    _ => Err(format!("there is no post {id}, or no longer").into()),
-                }
+                let removed = async move { posts.remove(id, Remover::Operator).await };
+                let found = self.write(removed).await?.is_ok();
+                deleted(found, "post", id, "is removed")
             }
             Command::ArticleDelete { id } => {
                 let articles = app.articles.store().clone();
-                match self
-                    .write(async move { articles.delete(id, Remover::Operator).await })
-                    .await?
-                {
-                    Ok(()) => Ok(format!("article {id} is deleted, with its comments and likes")),
-                    _ => Err(format!("there is no article {id}, or no longer").into()),
-                }
+                let removed = async move { articles.delete(id, Remover::Operator).await };
+                let found = self.write(removed).await?.is_ok();
+                deleted(found, "article", id, "is deleted, with its comments and likes")
             }
             Command::CommentDelete { id } => {
-                let absent = || format!("there is no comment {id}, or no longer");
                 let comments = app.articles.comments().clone();
-                let article = comments.article_of(id).await?.ok_or_else(absent)?;
-                let work = async move { comments.delete(article, id, Remover::Operator).await };
-                match self.write(work).await? {
-                    Ok(()) => Ok(format!("comment {id} on article {article} is deleted")),
-                    _ => Err(absent().into()),
-                }
+                let Some(article) = comments.article_of(id).await? else {
+                    return deleted(false, "comment", id, "");
+                };
+                let removed = async move { comments.delete(article, id, Remover::Operator).await };
+                let found = self.write(removed).await?.is_ok();
+                deleted(found, "comment", id, &format!("on article {article} is deleted"))
             }
             Command::TrackDelete { id } => {
                 let tracks = app.tracks.store().clone();
-                match self.write(async move { tracks.delete(id, Remover::Operator).await }).await? {
-                    Ok(()) => Ok(format!("track {id} is deleted, with its runs")),
-                    _ => Err(format!("there is no track {id}, or no longer").into()),
-                }
+                let removed = async move { tracks.delete(id, Remover::Operator).await };
+                let found = self.write(removed).await?.is_ok();
+                deleted(found, "track", id, "is deleted, with its runs")
             }
             Command::CacheClear => {
                 let store = app.store.clone();
@@ -154,7 +146,7 @@ impl Admin {
         }
     }
 
-    /// Takes a turn among the writes, as a request does.
+    /// Runs a write behind the gate, as a request does.
     async fn write<T: Send + 'static, E: Display + Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, E>> + Send + 'static,
@@ -275,11 +267,17 @@ impl Admin {
     }
 }
 
+fn deleted(found: bool, kind: &str, id: i64, done: &str) -> Reply {
+    match found {
+        true => Ok(format!("{kind} {id} {done}")),
+        false => Err(format!("there is no {kind} {id}, or no longer").into()),
+    }
+}
+
 fn called(user: &User) -> String {
     format!("{} (id:{})", user.nickname, user.id)
 }
 
-/// Runs what blocks a thread on one that may be blocked.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
@@ -296,7 +294,7 @@ impl Lines {
         if !self.text.is_empty() {
             self.text.push('\n');
         }
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = write!(self.text, "{name:12} {value}");
     }
 }

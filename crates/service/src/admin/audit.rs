@@ -1,15 +1,14 @@
-//! `admin.log` in the data directory: who did what, when, and what came of it.
+//! The audit log, `admin.log` in the data directory.
 //!
-//! A line of JSON is written and synced before a command is carried out, and another one with its outcome before it is
-//! answered. So nothing is done that is not written down, also by a server that is killed: such a command has no
-//! outcome.
+//! A line of JSON is written and synced before a command is carried out, and another one with its outcome before the
+//! reply. So nothing is done without a record, even if the server is killed: such a command has no outcome.
 //!
-//! **Why a file.** A table would share the transaction of what is deleted. But it could say nothing of commands without a
-//! transaction, could take no line while the database is away or full, which is when operators act, and would go back
-//! with the database when a backup is restored. The price is the second line.
+//! **Not a table.** A table would share the transaction of a deletion. But it could not record commands without a
+//! transaction, would take no line while the database is unavailable or full, which is when operators act, and would go
+//! back in time with a restored backup. The price is the second line.
 //!
-//! **Limits.** Each node has its own. At [`LONGEST`] bytes the file becomes `admin.log.1`, in the place of the one before:
-//! some 30,000 commands are kept. Whoever may write to the data directory can change it.
+//! **Limits.** Each node has its own. At [`LONGEST`] bytes the file becomes `admin.log.1` and replaces the one
+//! before: about 30,000 commands are kept. Users who can write to the data directory can change it.
 
 use super::Command;
 use crate::http::rfc3339::now_utc;
@@ -21,25 +20,24 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 const FILE: &str = "admin.log";
-/// The file before this one.
 const BEFORE: &str = "admin.log.1";
-/// Bytes of a file after which a new one begins.
+/// Size in bytes at which a new file begins.
 const LONGEST: u64 = 8 << 20;
 const MODE: u32 = 0o600;
 
-/// Who is at the other end of the socket, as the system says.
+/// The process at the other end of the socket, as reported by the system.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer {
     pub(super) uid: u32,
-    /// Nothing when the system cannot tell.
+    /// `None` if the system does not report it.
     pub(super) pid: Option<i32>,
 }
 
-/// A line of the file. One that begins a command says who and what, one that ends it the outcome.
+/// A line of the file: the begin or the end of a command.
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
     time: String,
-    /// What both lines of a command have.
+    /// Equal in both lines of a command.
     id: String,
     #[serde(flatten)]
     says: Says,
@@ -52,24 +50,24 @@ enum Says {
     End { outcome: String },
 }
 
-/// A command as the file has it.
+/// A command in the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// When it was begun, RFC 3339.
+    /// Time of its begin, RFC 3339.
     pub time: String,
-    /// Name of the user who gave it, and number.
+    /// Name and number of the user.
     pub who: String,
     /// As it was typed.
     pub command: String,
-    /// `done`, or what failed. Nothing while it is being carried out, and when the server ended before it.
+    /// `done`, or the failure. `None` while it runs, and if the server ended before it.
     pub outcome: Option<String>,
 }
 
-/// The file of a running server. Every method blocks the thread.
+/// The file of a running server. All methods block the thread.
 #[derive(Debug)]
 pub(super) struct Audit {
     dir: PathBuf,
-    /// One line after the other.
+    /// Held while a line is written.
     turn: Mutex<()>,
 }
 
@@ -78,7 +76,7 @@ impl Audit {
         Self { dir: dir.to_owned(), turn: Mutex::default() }
     }
 
-    /// Writes down that a command is going to be carried out; gives what [`end`](Self::end) takes.
+    /// Logs a command before it runs. Returns the id for [`end`](Self::end).
     pub(super) fn begin(&self, peer: Peer, command: &Command) -> io::Result<String> {
         let id = format!("{:016x}", fastrand::u64(..));
         let Peer { uid, pid } = peer;
@@ -87,7 +85,6 @@ impl Audit {
         Ok(id)
     }
 
-    /// Writes down what came of it.
     pub(super) fn end(&self, id: &str, outcome: &str) -> io::Result<()> {
         self.append(id, Says::End { outcome: outcome.to_owned() })
     }
@@ -106,7 +103,7 @@ impl Audit {
         let mut file =
             OpenOptions::new().read(true).append(true).create(true).mode(MODE).open(&path)?;
         if ends_within_a_line(&mut file)? {
-            // A write that failed, or a crash, has left half a line: it must not swallow this one.
+            // A failed write, or a crash, has left a part of a line, which must not take this one in.
             line.insert(0, '\n');
         }
         file.write_all(line.as_bytes())?;
@@ -128,10 +125,10 @@ fn ends_within_a_line(file: &mut File) -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-/// The last `count` commands that were given to the servers of a data directory, the oldest first. Needs no server.
+/// The last `count` commands for the servers of a data directory, the oldest first. Needs no server.
 ///
 /// # Errors
-/// When the file is there and cannot be read.
+/// The file exists and cannot be read.
 pub fn last(dir: &Path, count: usize) -> io::Result<Vec<Entry>> {
     let mut found: Vec<(String, Entry)> = Vec::new();
     for name in [BEFORE, FILE] {
@@ -139,7 +136,7 @@ pub fn last(dir: &Path, count: usize) -> io::Result<Vec<Entry>> {
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             read => read?,
         };
-        // A line that a crash has cut is left out.
+        // Partial lines are skipped.
         let lines = text.split(|byte| *byte == b'\n');
         for Line { time, id, says } in lines.filter_map(|line| serde_json::from_slice(line).ok()) {
             match says {
@@ -148,7 +145,7 @@ pub fn last(dir: &Path, count: usize) -> io::Result<Vec<Entry>> {
                     found.push((id, Entry { time, who, command, outcome: None }));
                 }
                 Says::End { outcome } => {
-                    // Near the end: few commands are carried out at once.
+                    // From the end, because few commands run at once.
                     let begun = found.iter_mut().rev().find(|(begun, _)| *begun == id);
                     if let Some((_, entry)) = begun {
                         entry.outcome = Some(outcome);
@@ -161,7 +158,7 @@ pub fn last(dir: &Path, count: usize) -> io::Result<Vec<Entry>> {
     Ok(found.drain(first..).map(|(_, entry)| entry).collect())
 }
 
-/// The name of a user of this machine, if a file has it.
+/// The name of a user in `/etc/passwd`.
 fn name_of(uid: u32) -> Option<String> {
     let users = std::fs::read_to_string("/etc/passwd").ok()?;
     users.lines().find_map(|line| {

@@ -1,4 +1,4 @@
-//! The commands, as one program sends them to the other.
+//! The commands, as they are sent.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -9,14 +9,14 @@ pub(super) const LONGEST_COMMAND: usize = 4096;
 /// Bytes of the longest reply.
 pub const LONGEST_REPLY: u64 = 64 * 1024;
 
-/// The text to print, or the reason why the command failed.
+/// The text to print, or the failure.
 pub type Reply = Result<String, CommandError>;
 
-/// Why a command failed, as it is sent.
+/// The failure of a command, as it is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandError(pub String);
 
-/// With the message of any error, as `anyhow::Error`; so it is no `Error` itself.
+/// Takes the message of any error, like `anyhow::Error`; so it is not an `Error` itself.
 impl<E: fmt::Display> From<E> for CommandError {
     fn from(error: E) -> Self {
         Self(error.to_string())
@@ -31,12 +31,12 @@ pub enum Command {
     Status,
     /// Lists users, the newest first.
     UserList {
-        /// What their nicknames begin with; empty = any.
+        /// Prefix of nicknames; may be empty.
         begins: String,
-        /// The most that are listed, 1 to 200.
+        /// Most users to list, 1 to 200.
         last: u32,
     },
-    /// Shows what is stored of a user.
+    /// Shows the stored data of a user.
     UserShow {
         /// A nickname, or `id:` and a number.
         user: String,
@@ -76,9 +76,9 @@ pub enum Command {
         /// Identifier of the track.
         id: i64,
     },
-    /// Ends all that is cached, on every node.
+    /// Ends all cached responses, on every node.
     CacheClear,
-    /// Takes the write-ahead log into the database.
+    /// Copies the write-ahead log into the database.
     Checkpoint,
     /// Sets the filter of the log until the server stops.
     LogLevel {
@@ -95,7 +95,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether it is written down: all that changes something or shows what is stored of somebody.
+    /// Whether it is logged: all that change something or show data of users.
     pub(super) fn is_audited(&self) -> bool {
         *self != Self::Status
     }

@@ -1,11 +1,10 @@
 //! Maintenance mode: requests that may write are answered 503, reads go on.
 //!
-//! The method decides: all but GET, HEAD and OPTIONS are refused, log-in and sign-up among them. So a route that is added
-//! later is refused, too. What was begun before is not broken off, and the node's own work goes on: likes that are
-//! acknowledged reach the tables, rows of what was deleted go, views of markets are counted.
+//! The method decides: all but GET, HEAD and OPTIONS are refused, including log-in and sign-up, and routes added
+//! later. Running requests finish, and background work goes on: acknowledged likes reach the tables, dependent rows
+//! are deleted, views of markets are counted.
 //!
-//! A file in the data directory says that it is on: a server that is started again in the middle of the work must not
-//! take writes by itself.
+//! The mode is a file in the data directory, so that a server restarted during the work does not take writes.
 
 use crate::http::Problem;
 use crate::http::json::one_line;
@@ -19,20 +18,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The file, with the message in it.
 const FILE: &str = "maintenance";
-/// Characters of a message.
 const MESSAGE: RangeInclusive<usize> = 1..=LONGEST_MESSAGE;
-/// Most characters of a message.
+/// Longest message in characters.
 pub const LONGEST_MESSAGE: usize = 200;
 
-/// What is said when the operator says nothing.
 const DEFAULT: &str = "the service is being maintained and takes no changes; try again later";
 
-/// When asking again makes sense, in seconds.
 const RETRY_AFTER_SECONDS: u32 = 60;
 
-/// Whether the mode is on. Cheap to clone.
+/// The state of the mode. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Maintenance {
     inner: Arc<Inner>,
@@ -41,22 +36,22 @@ pub struct Maintenance {
 #[derive(Debug)]
 struct Inner {
     file: PathBuf,
-    /// All that a request looks at as long as the mode is off.
+    /// The only field that requests read while the mode is off.
     is_on: AtomicBool,
     message: Mutex<Option<Arc<str>>>,
 }
 
 impl Maintenance {
-    /// As the data directory says.
+    /// Reads the state from the data directory.
     pub(crate) fn of(dir: &Path) -> Self {
         let file = dir.join(FILE);
         let found = File::open(&file).map(|file| {
             let mut text = String::new();
-            // A file that an operator has made need not hold a message.
+            // A file made by an operator need not hold a message.
             let _ = file.take(4096).read_to_string(&mut text);
             message(text.trim()).unwrap_or_else(|| DEFAULT.to_owned())
         });
-        // One that cannot be read is there.
+        // An unreadable file exists.
         let found = match found {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             found => Some(found.unwrap_or_else(|_| DEFAULT.to_owned())),
@@ -65,7 +60,7 @@ impl Maintenance {
         Self { inner: Arc::new(Inner { file, is_on, message: Mutex::new(found.map(Into::into)) }) }
     }
 
-    /// What clients are told, while it is on.
+    /// The message for clients, while the mode is on.
     pub(crate) fn message(&self) -> Option<Arc<str>> {
         if !self.inner.is_on.load(Ordering::Acquire) {
             return None;
@@ -73,7 +68,7 @@ impl Maintenance {
         self.inner.message.lock().clone()
     }
 
-    /// The refusal of a request that may write, while it is on.
+    /// The refusal of a request that may write, while the mode is on.
     pub(crate) fn refuses(&self, method: &Method) -> Option<Problem> {
         let message = self.message().filter(|_| !method.is_safe())?;
         Some(Problem::maintenance(message.to_string(), RETRY_AFTER_SECONDS))
@@ -82,7 +77,7 @@ impl Maintenance {
     /// Switches it on, or changes the message. Blocks the thread.
     ///
     /// # Errors
-    /// When that cannot be kept; nothing has changed then.
+    /// The file cannot be written; nothing has changed.
     pub(super) fn switch_on(&self, text: Option<String>) -> io::Result<()> {
         let text = text.unwrap_or_else(|| DEFAULT.to_owned());
         let part = self.inner.file.with_extension("part");
@@ -96,10 +91,10 @@ impl Maintenance {
         Ok(())
     }
 
-    /// Switches it off; answers whether it was on. Blocks the thread.
+    /// Switches it off. Returns whether it was on. Blocks the thread.
     ///
     /// # Errors
-    /// When the file stays: it is still on then.
+    /// The file cannot be deleted; the mode is still on.
     pub(super) fn switch_off(&self) -> io::Result<bool> {
         match std::fs::remove_file(&self.inner.file) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -125,7 +120,6 @@ impl Maintenance {
     }
 }
 
-/// A message that clients can be told, of what the operator wrote.
 pub(super) fn message(text: &str) -> Option<String> {
     one_line(text, MESSAGE)
 }

@@ -1,11 +1,11 @@
-//! The socket of the operator, and the thread that serves it.
+//! The admin socket, and the thread that serves it.
 //!
-//! It is the file `admin.sock` with mode 0600 in the data directory, so the system decides who may connect. Who does is
-//! asked all the same: the user that runs the server, or root. One command for each connection. Few connections are
-//! served at once, each has a deadline for its command and one for taking the reply, and a command is short; what comes
-//! beyond waits in the kernel.
+//! It is the file `admin.sock` with mode 0600 in the data directory, so the system decides who may connect. The user
+//! of a connection is checked as well: the user that runs the server, or root. Each connection has one command. Few
+//! connections are served at once, each with a deadline for its command and one for taking the reply; further ones
+//! wait in the kernel.
 //!
-//! A command that was taken is carried out to its end, whether or not anybody waits for the reply.
+//! An accepted command is carried out to its end, even if nobody waits for the reply.
 
 use super::act::Admin;
 use super::audit::Peer;
@@ -34,21 +34,21 @@ use tokio::time::timeout;
 pub const FILE: &str = "admin.sock";
 
 const MOST_CONNECTIONS: usize = 8;
-/// Connections that the kernel may hold beyond them.
+/// Further connections that wait in the kernel.
 const BACKLOG: i32 = 16;
-/// Time in which a client must take the reply, which is small.
+/// Time limit for a client to take the reply.
 const REPLY_TIME: Duration = Duration::from_secs(5);
 
 static ACCEPT_ERRORS: QuietLog = QuietLog::every_seconds(1);
 
-/// The socket, bound and not yet served. Dropped, its file is gone.
+/// The bound socket. Drop deletes its file.
 #[derive(Debug)]
 pub struct Socket {
     listener: Option<StdListener>,
     path: PathBuf,
 }
 
-/// Why there is no socket. A server can do without.
+/// Error of binding the socket. A server can run without it.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {}", path.display(), reason(source))]
 pub struct SocketError {
@@ -67,10 +67,10 @@ fn reason(error: &io::Error) -> String {
 }
 
 impl Socket {
-    /// Binds it, in the place of one that a server has left behind. The caller holds the lock of the directory.
+    /// Binds it, and replaces one left by a killed server. The caller holds the lock of the directory.
     ///
     /// # Errors
-    /// When the path is too long, something else is in its place, or the file system has no sockets.
+    /// The path is too long, another file is in its place, or the file system has no sockets.
     pub fn bind(dir: &Path) -> Result<Self, SocketError> {
         let path = dir.join(FILE);
         match bind(&path) {
@@ -91,7 +91,7 @@ fn bind(path: &Path) -> io::Result<StdListener> {
         Err(error) => return Err(error),
     }
     let socket = socket2::Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    // Before it is bound: the file has this mode from the beginning.
+    // Before it is bound, so that the file always has this mode.
     fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     socket.bind(&address)?;
     socket.listen(BACKLOG)?;
@@ -101,12 +101,12 @@ fn bind(path: &Path) -> io::Result<StdListener> {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // The lock of the directory is still held: it is nobody else's.
+        // It is this server's file: the lock of the directory is still held.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// The thread. Dropped, it finishes what was begun and ends.
+/// The thread. On drop it finishes running commands and ends.
 #[derive(Debug)]
 pub(crate) struct Running {
     _thread: Joined,
@@ -114,7 +114,6 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts to serve.
     pub(crate) fn start(
         operated: Operated,
         app: &Arc<App>,
@@ -133,7 +132,7 @@ impl Running {
         let desk = Desk { admin, command_time: settings.server.header_timeout, stopped };
         let _thread = Joined::spawn("admin", move || {
             runtime.block_on(desk.serve(listener, drain_timeout));
-            // Its file goes when nobody can connect any longer.
+            // Deletes its file when no more connections are accepted.
             drop(socket);
         })?;
         Ok(Running { _thread, stop })
@@ -160,7 +159,7 @@ impl Desk {
         let accepting = async {
             let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
             while let Ok(place) = Arc::clone(&places).acquire_owned().await {
-                // Those that have ended.
+                // Remove finished ones.
                 while open.try_join_next().is_some() {}
                 match listener.accept().await {
                     Ok((stream, _)) => {
@@ -192,13 +191,13 @@ impl Desk {
 
     async fn hear(mut self, mut stream: UnixStream) {
         let command = tokio::select! {
-            // A command that has begun to come is not waited for.
+            // A partial command is dropped.
             _ = self.stopped.wait_for(|stop| *stop) => return,
             command = timeout(self.command_time, command(&mut stream)) => command,
         };
         let reply = match (command, peer(&stream)) {
             (Err(_), _) => Err("the command did not arrive in time".into()),
-            // The client has left.
+            // The client is gone.
             (Ok(Ok(None) | Err(_)), _) => return,
             (_, Err(refused)) => Err(refused),
             (Ok(Ok(Some(Err(refused)))), _) => Err(refused),
@@ -208,7 +207,7 @@ impl Desk {
     }
 }
 
-/// The command that a connection sends; nothing when it ends before.
+/// Reads the command of a connection; `None` if it ends before.
 async fn command(stream: &mut UnixStream) -> io::Result<Option<Result<Command, CommandError>>> {
     let mut line = Vec::with_capacity(256);
     while !line.ends_with(b"\n") {
@@ -225,7 +224,7 @@ async fn command(stream: &mut UnixStream) -> io::Result<Option<Result<Command, C
     Ok(Some(read.map_err(|error| format!("the server cannot read the command: {error}").into())))
 }
 
-/// Who is there, if they may give commands.
+/// The peer of a connection, if it may give commands.
 fn peer(stream: &UnixStream) -> Result<Peer, CommandError> {
     let cred = stream.peer_cred().map_err(|error| format!("cannot tell who asks: {error}"))?;
     let (uid, own) = (cred.uid(), rustix::process::geteuid().as_raw());

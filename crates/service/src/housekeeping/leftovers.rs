@@ -1,63 +1,60 @@
-//! What is left of something that was deleted, and how its rows go.
+//! Dependent rows of something deleted, and their deletion.
 //!
-//! The statement that deletes is short whatever hangs on its row: a trigger notes the id, and nobody sees the
-//! rest any longer, for nothing shows rows of what is not there and ids are never used again (but a user's likes,
-//! which are counted until they have gone). A cascade instead would hold the only writer, for as long as the row has children.
-#![allow(
-    clippy::disallowed_types,
-    reason = "runs the statements that systems have for what is left"
-)]
+//! The statement that deletes is short however many rows depend on its row: a trigger notes the id. The dependent
+//! rows are no longer visible, because nothing shows rows of a missing parent and ids are never reused (except for a
+//! user's likes, which count until they are deleted). A cascade would block the only writer for as long as there are
+//! rows.
 
 use crate::store::{Result, Store, StoreError, Tx, columns, params};
 use madang_cache::Stamp;
 
-/// One kind of things that are deleted.
+/// A kind of deleted things.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leftovers {
-    /// The table that triggers write their ids into.
+    /// Table into which triggers write their ids.
     pub(crate) noted: &'static str,
-    /// What is done for each, in this order.
+    /// Dependent rows of each system, in order.
     pub(crate) dependents: &'static [&'static [DependentRows]],
 }
 
-/// How one kind of rows goes that hang on an id.
+/// A kind of rows that depend on an id.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DependentRows {
     table: &'static str,
-    /// The column of the id.
+    /// Column of the id.
     of: &'static str,
-    /// The column that tells its rows apart.
+    /// Column that identifies a row among those of an id.
     key: &'static str,
-    /// The column that names the cached body that ends with a row.
+    /// Column from which `ends` makes the stamp.
     body: &'static str,
     ends: Option<fn(i64) -> Stamp>,
-    /// Else only the id goes from the row.
+    /// Whether the row is deleted; otherwise only its id is cleared.
     deletes: bool,
 }
 
 impl DependentRows {
-    /// The rows go whose column `of` holds the id; `key` tells them apart.
+    /// Deletes the rows whose column `of` holds the id; `key` identifies each of them.
     pub(crate) const fn delete(table: &'static str, of: &'static str, key: &'static str) -> Self {
         Self { table, of, key, body: key, ends: None, deletes: true }
     }
 
-    /// The same rows stay, without the id.
+    /// Clears the id in the rows instead.
     pub(crate) const fn clear(table: &'static str, of: &'static str, key: &'static str) -> Self {
         Self { deletes: false, ..Self::delete(table, of, key) }
     }
 
-    /// A cached body ends with each row: that of the value in this column.
+    /// Ends a stamp for each row, made from the value in the column `body`.
     pub(crate) const fn ending(self, body: &'static str, ends: fn(i64) -> Stamp) -> Self {
         Self { body, ends: Some(ends), ..self }
     }
 
-    /// Finds up to `?2` of the rows that hang on the id `?1`, and does not find again what was changed.
+    /// Finds up to `?2` of the unchanged rows that depend on the id `?1`.
     pub(super) fn find(&self) -> String {
         let Self { table, of, key, body, .. } = self;
         format!("SELECT {key}, {body} FROM {table} WHERE {of} = ?1 LIMIT ?2")
     }
 
-    /// Changes the row of the key `?2` that hangs on the id `?1`.
+    /// Changes the row with the key `?2` that depends on the id `?1`.
     pub(super) fn change(&self) -> String {
         let Self { table, of, key, .. } = self;
         let change = match self.deletes {
@@ -68,18 +65,17 @@ impl DependentRows {
     }
 }
 
-/// Ids that are looked at together.
+/// Ids of one query.
 const AT_ONCE: usize = 1000;
 
 impl Leftovers {
-    /// Ids of which something may be left, the oldest first.
+    /// Ids that may have dependent rows, the oldest first.
     pub(crate) async fn noted(self, store: &Store) -> Result<Vec<i64>> {
         let sql = format!("SELECT id FROM {} ORDER BY id LIMIT {AT_ONCE}", self.noted);
         store.read(move |conn| conn.rows(&sql, &[], |r| r.get(0))).await
     }
 
-    /// Takes away up to `rows` rows of what is left of `id` in one transaction; answers whether there may be
-    /// more.
+    /// Deletes up to `rows` dependent rows of `id` in one transaction. Returns whether there may be more.
     pub(crate) async fn sweep(self, store: &Store, id: i64, rows: usize) -> Result<bool> {
         let job = move |tx: &mut Tx<'_>| {
             let (mut left, mut ended) = (rows, Vec::new());

@@ -1,4 +1,4 @@
-//! What deletions leave, and how it goes.
+//! Dependent rows of deletions.
 #![allow(clippy::disallowed_types, reason = "fills the tables and looks at them")]
 
 use super::*;
@@ -8,8 +8,8 @@ use crate::http::Remover;
 use crate::store::{FILE, Tx, plan, test_schema};
 use rusqlite::{Connection, StatementStatus};
 
-/// Users 1 and 2; 3,000 of everything that hangs on user 1, on track 1 and on article 1. User 2 has run on
-/// track 1, too, likes article 1, and has a post in the town that all posts are in.
+/// Users 1 and 2, and 3,000 of everything that depends on user 1, track 1 and article 1. User 2 has also run on track
+/// 1, likes article 1, and has a post in the town of all posts.
 const FILL: &str = "
     CREATE TEMP TABLE n (i INTEGER PRIMARY KEY);
     WITH RECURSIVE m (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM m LIMIT 3000) INSERT INTO n SELECT i FROM m;
@@ -49,7 +49,7 @@ fn filled(dir: &std::path::Path) -> App {
     app
 }
 
-/// Sweeps of what is left of one id, and the rows that each changed.
+/// Sweeps the dependent rows of one id. Returns the rows that each sweep changed.
 async fn sweeps(app: &App, kind: Leftovers, id: i64, rows: usize) -> Vec<u64> {
     let store = &app.store;
     let changes = || {

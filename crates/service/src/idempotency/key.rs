@@ -1,4 +1,4 @@
-//! The key of a request.
+//! The `Idempotency-Key` header.
 
 use super::{Claim, Once};
 use crate::accounts::UserId;
@@ -27,11 +27,11 @@ struct Given {
 }
 
 impl IdempotencyKey {
-    /// The right to run the create of this user with this body once.
+    /// Combines it with the user and the body.
     pub fn used_by(self, user: UserId, body: &[u8]) -> Once {
         Once(self.0.map(|given| {
             let Given { key, route, target, keep_ms } = *given;
-            // No target contains a NUL, so path and body cannot flow into each other.
+            // No target contains a NUL, so path and body cannot be confused.
             let digest = Sha256::new().chain_update(&*target).chain_update([0]).chain_update(body);
             let fingerprint = digest.finalize().into();
             Box::new(Claim { user, route, key, fingerprint, keep_ms })
@@ -63,8 +63,7 @@ pub(crate) fn read(headers: &HeaderMap) -> Result<Option<Box<str>>, Problem> {
     })
 }
 
-/// A string of RFC 9651 (3.3.3), as the draft has it, or bare, as most clients send it; both name the
-/// same key.
+/// Parses a string of RFC 9651 (3.3.3), as in the draft, or a bare key, as most clients send it. Both are the same key.
 fn parse(line: &[u8]) -> Option<Box<str>> {
     let line = std::str::from_utf8(line).ok()?.trim_matches([' ', '\t']);
     let key: String = match line.strip_prefix('"') {
@@ -75,7 +74,7 @@ fn parse(line: &[u8]) -> Option<Box<str>> {
     (1..=LONGEST).contains(&key.len()).then(|| key.into())
 }
 
-/// What is between the quotes; the opening one is gone already.
+/// Parses a quoted string after its opening quote.
 fn unquote(quoted: &str) -> Option<String> {
     let mut key = String::with_capacity(quoted.len());
     let mut rest = quoted.chars();

@@ -1,18 +1,18 @@
-//! Outcomes beside their keys, in the transaction of the create.
+//! Outcomes stored with their keys, in the transaction of the create.
 
 use super::{Claim, Done, KEYS_PER_USER, Once, Replayable, now_ms};
 use crate::store::{Conn, Result, Sql, Store, StoreError, Tx, params};
 
 impl Once {
-    /// Runs `create`, unless the same request has made something before: then that is its outcome.
+    /// Runs `create`, unless an earlier request with the key has made something. Then it returns that outcome.
     ///
     /// ```ignore
     /// store.write(move |tx| once.run(tx, |tx| insert(tx, &new))).await
     /// ```
     ///
     /// # Errors
-    /// Those of `create`; [`StoreError::KeyReused`] when the key came with another request before. The
-    /// transaction is to be rolled back then, as a write does whose job fails.
+    /// Those of `create`; [`StoreError::KeyReused`] when another request used the key before. The job must then fail,
+    /// so that the transaction is rolled back.
     pub(crate) fn run<T: Replayable, E: From<StoreError>>(
         &self,
         tx: &mut Tx<'_>,
@@ -34,7 +34,7 @@ impl Once {
         Ok(Done::now(outcome))
     }
 
-    /// What the same request has made before, for a way that has to look before its transaction.
+    /// The outcome of an earlier request, for code that needs it before its transaction.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -54,7 +54,7 @@ impl Claim {
         found.map(|(fingerprint, outcome)| self.outcome(&fingerprint, &outcome)).transpose()
     }
 
-    /// What a row says, if it is of the same request.
+    /// The outcome in a row, if it belongs to the same request.
     fn outcome<T: Replayable>(&self, fingerprint: &[u8], outcome: &str) -> Result<T> {
         if fingerprint != self.fingerprint {
             return Err(StoreError::KeyReused);
@@ -64,8 +64,8 @@ impl Claim {
         })
     }
 
-    /// Where the same request may run at the same time: makes the row first, which the other then waits for. Answers
-    /// what the other has made.
+    /// On a server, where retries may run at the same time: inserts the row first, for which the others wait. Returns
+    /// the outcome of an earlier request.
     fn claim<T: Replayable>(&self, tx: &Tx<'_>, now: i64) -> Result<Option<T>> {
         let insert = "INSERT INTO idempotency_keys (user_id, route, `key`, fingerprint, outcome, expires_at_ms)
              VALUES (?, ?, ?, ?, '', ?)";
@@ -85,20 +85,18 @@ impl Claim {
                 Some((fingerprint, outcome, expires)) if expires > now => {
                     return self.outcome(&fingerprint, &outcome).map(Some);
                 }
-                // Expired, and no sweep has found it yet; or it is gone: nothing was made.
+                // Expired and not swept yet; or deleted meanwhile, because nothing was made.
                 Some(_) => self.release(tx)?,
                 None => {}
             }
         }
     }
 
-    /// Writes the outcome into the claimed row, and takes the oldest keys of the user away.
+    /// Writes the outcome into the claimed row, and deletes the oldest keys of the user.
     fn fill<T: Replayable>(&self, tx: &Tx<'_>, outcome: &T) -> Result<()> {
-        let outcome = serde_json::to_string(outcome)
-            .map_err(|e| StoreError::Other(format!("cannot store an outcome: {e}")))?;
         tx.run(
             "UPDATE idempotency_keys SET outcome = ? WHERE user_id = ? AND route = ? AND `key` = ?",
-            params![outcome, self.user, self.route, self.key],
+            params![encode(outcome)?, self.user, self.route, self.key],
         )?;
         let oldest: Option<i64> = tx.first(
             "SELECT number FROM idempotency_keys WHERE user_id = ? ORDER BY number DESC LIMIT 1 OFFSET ?",
@@ -112,21 +110,17 @@ impl Claim {
         Ok(())
     }
 
-    /// Takes the row away: nothing was made.
+    /// Deletes the claimed row, because nothing was made.
     fn release(&self, tx: &Tx<'_>) -> Result<()> {
         let delete = "DELETE FROM idempotency_keys WHERE user_id = ? AND route = ? AND `key` = ?";
         tx.run(delete, params![self.user, self.route, self.key]).map(drop)
     }
 
+    /// In the embedded store: inserts the row with the outcome, and deletes the oldest keys of the user.
     fn keep<T: Replayable>(&self, conn: &Conn<'_>, outcome: &T, now: i64) -> Result<()> {
-        let outcome = serde_json::to_string(outcome)
-            .map_err(|e| StoreError::Other(format!("cannot store an outcome: {e}")))?;
-        let number: i64 = conn.only(
-            "SELECT coalesce(max(number), 0) + 1 FROM idempotency_keys WHERE user_id = ?",
-            params![self.user],
-            |row| row.get(0),
-        )?;
-        // Replaces an expired row of the same key that no sweep has found yet.
+        let next = "SELECT coalesce(max(number), 0) + 1 FROM idempotency_keys WHERE user_id = ?";
+        let number: i64 = conn.one(next, params![self.user])?;
+        // Replaces an expired row of the same key.
         conn.run(
             "INSERT OR REPLACE INTO idempotency_keys
              (user_id, route, key, number, fingerprint, outcome, expires_at_ms)
@@ -137,7 +131,7 @@ impl Claim {
                 self.key,
                 number,
                 self.fingerprint,
-                outcome,
+                encode(outcome)?,
                 now.saturating_add(self.keep_ms)
             ],
         )?;
@@ -149,7 +143,12 @@ impl Claim {
     }
 }
 
-/// Deletes up to so many expired rows, in one transaction; answers how many.
+fn encode(outcome: &impl Replayable) -> Result<String> {
+    serde_json::to_string(outcome)
+        .map_err(|e| StoreError::Other(format!("cannot store an outcome: {e}")))
+}
+
+/// Deletes up to so many expired rows in one transaction. Returns the number of deleted rows.
 pub(super) async fn sweep(store: &Store, now: i64, rows: u32) -> Result<usize> {
     store.write(move |tx| tx.run(EXPIRED, params![now, rows])).await
 }

@@ -1,4 +1,4 @@
-//! Backups: the whole store as of one moment in one file, taken while it is served, and put back elsewhere.
+//! Backups: the whole store as of one moment in one file, taken while it is served, and restored elsewhere.
 //!
 //! A backup is a tar archive compressed with zstd, so that `tar --zstd -x` opens it without this program:
 //!
@@ -8,17 +8,16 @@
 //! | `madang.db` | the store as one SQLite file, whatever the engine it was taken from |
 //! | `token.key` | the key that signs tokens, if it lies in the data directory |
 //!
-//! **Incremental backups** have `madang.db.changes` in the place of the store: the blocks that differ from those of an
-//! earlier backup, which the manifest names and which is read beside them (`chain.rs`).
+//! **Incremental backups** have `madang.db.changes` instead of the store: the blocks that differ from those of an
+//! earlier backup, which the manifest names and a restore reads too (`chain.rs`).
 //!
-//! **One format for both engines.** A store on MariaDB is copied into a file as `madang copy` does, and compared row by
-//! row. So a backup needs no client programs of the server, can be put back into either engine, and is proved the
-//! same way.
+//! **One format for both engines.** A store on MariaDB is copied into a file as by `madang copy`, and compared row by
+//! row. So a backup needs no client programs of the server, can be restored into either engine, and is checked the same
+//! way.
 //!
-//! **Beside a running server.** [`take`] copies the store's files to a directory of its own, and keeps one read
-//! transaction open while it copies what has changed meanwhile (`live.rs`). Writes go on; only the write-ahead log grows.
-//! Checking and compressing come afterwards, from the copy. All of that leaves most of a busy machine to others (`pace.rs`).
-#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
+//! **Beside a running server.** [`take`] copies the store's files to a work directory, and keeps one read transaction
+//! open while it copies what has changed meanwhile (`live.rs`). Writes go on; only the write-ahead log grows. The
+//! copy is then checked and compressed. All of that leaves most of a busy machine to others (`pace.rs`).
 
 pub(crate) mod archive;
 mod chain;
@@ -46,7 +45,6 @@ use crate::config::Settings;
 use chain::{Archives, Chain};
 use manifest::CHANGES;
 use pace::Pace;
-use snapshot::Check;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -54,12 +52,12 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use time::OffsetDateTime;
 
-/// Directory beside the backup in which the store is copied first.
+/// Work directory beside the backup, into which the store is copied first.
 const WORK: &str = ".madang-backup";
-/// Empty file in the data directory, as old as the last whole backup of its store.
+/// Empty file in the data directory whose age is that of the last successful backup.
 const LAST: &str = "last-backup";
 
-/// Why there is no backup, or why one was not put back.
+/// Error of a backup or a restore.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// The store cannot be read or is damaged.
@@ -68,24 +66,24 @@ pub enum BackupError {
     /// The store on a server cannot be copied.
     #[error(transparent)]
     Copy(#[from] CopyError),
-    /// Another process works in the directory.
+    /// Another process uses the directory.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// There is no new token key.
+    /// No new token key could be made.
     #[error(transparent)]
     Key(#[from] KeyError),
     /// Reading or writing failed.
     #[error("{what}: {reason}")]
     Io {
-        /// What was read or written.
+        /// The file or the operation.
         what: String,
         /// The system's reason.
         reason: io::Error,
     },
-    /// What was given cannot be used.
+    /// An argument cannot be used.
     #[error("{0}")]
     Refused(String),
-    /// The archive is not a whole backup.
+    /// The archive is not a complete backup.
     #[error("this is not a whole backup: {0}")]
     Damaged(String),
 }
@@ -100,7 +98,7 @@ impl BackupError {
         Self::io(path.display().to_string())
     }
 
-    /// The same about a backup at some place, if it is not the only one.
+    /// Adds the place of a backup, if there are several.
     fn about(self, place: Option<&str>) -> Self {
         match (self, place) {
             (Self::Damaged(text), Some(place)) => Self::Damaged(format!("{place}: {text}")),
@@ -110,26 +108,26 @@ impl BackupError {
     }
 }
 
-/// Progress, for whoever watches.
+/// Progress of a backup or a restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Copying the store; bytes done and in all. From a server, the total is not known and 0.
+    /// Copying the store: bytes done and total. From a server: rows done, and 0.
     Copying(u64, u64),
-    /// Checking the copy, or what was unpacked.
+    /// Checking the copy, or the unpacked files.
     Checking,
-    /// Compressing or unpacking; bytes done and in all.
+    /// Compressing or unpacking: bytes done and total.
     Packing(u64, u64),
 }
 
-/// A copy of the store that waits to be packed. Its files go when it is dropped.
+/// A copy of the store that can be packed. Drop deletes its files.
 #[derive(Debug)]
 pub struct Taken {
     work: Work,
-    /// What the backup will say of itself.
+    /// The manifest of the backup.
     pub manifest: Manifest,
 }
 
-/// The directory in which a copy is made, locked so that two backups never share it.
+/// The work directory, locked so that two backups never share it.
 #[derive(Debug)]
 struct Work {
     dir: PathBuf,
@@ -145,7 +143,7 @@ impl Work {
         Ok(work)
     }
 
-    /// Removes what a backup left that was killed.
+    /// Removes files of a killed backup.
     fn clear(&self) {
         for end in ["", "-wal", "-shm", "-journal"] {
             let _ = quiet::remove(&self.dir.join(format!("{FILE}{end}")));
@@ -155,7 +153,7 @@ impl Work {
         }
     }
 
-    /// Copies the key that signs tokens, if there is one; answers that.
+    /// Copies the key that signs tokens. Returns whether there is one.
     fn keep_key(&self, key: &Path) -> Result<bool, BackupError> {
         if !key.is_file() {
             return Ok(false);
@@ -175,7 +173,7 @@ impl Work {
         engine: &str,
     ) -> Result<Taken, BackupError> {
         let file = self.dir.join(FILE);
-        let schema = snapshot::check(&file, Check::Rows, Some(Pace::new()))?;
+        let schema = snapshot::check(&file, "quick_check", Some(Pace::new()))?;
         let names: &[&str] = if has_key { &[FILE, KEY_FILE] } else { &[FILE] };
         let manifest = Manifest::of(&self.dir, names, created, schema, engine)?;
         Ok(Taken { work: self, manifest })
@@ -189,14 +187,14 @@ impl Drop for Work {
     }
 }
 
-/// Notes in the data directory, if it is here, that its store was backed up just now: a server tells its metrics.
+/// Notes in the data directory, if it exists, that its store was backed up now, for the server's metrics.
 ///
 /// # Errors
-/// When the directory cannot be written to.
+/// The directory cannot be written.
 pub fn note_success(data: &Path) -> Result<(), BackupError> {
     let file = data.join(LAST);
-    // Made anew: one that another user has made can be replaced, but not changed. Never through a link: this may run as
-    // root in a directory of somebody else's.
+    // Replaced, because a file of another user cannot be changed. Never through a link, because this may run as root
+    // in a directory of another user.
     let removed = std::fs::remove_file(&file);
     let made = match removed {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -204,22 +202,22 @@ pub fn note_success(data: &Path) -> Result<(), BackupError> {
         _ => OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file).map(drop),
     };
     match made {
-        // Another backup has ended at the same moment.
+        // Another backup ended at the same moment.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         made => made.map_err(BackupError::at(&file)),
     }
 }
 
-/// When the store in this directory was last backed up, to a second or better.
+/// Time of the last successful backup of the store in this directory.
 pub(super) fn last_success(data: &Path) -> Option<SystemTime> {
     std::fs::metadata(data.join(LAST)).and_then(|file| file.modified()).ok()
 }
 
 /// Copies the store of these settings into a directory inside `parent` and checks the copy. The store may be served
-/// meanwhile. With `since`, an earlier backup, only what changed since then is kept of the copy.
+/// meanwhile. With `since`, an earlier backup, the copy keeps only what changed since then.
 ///
 /// # Errors
-/// When there is no store, it cannot be read or is damaged, `parent` has no room for it, or `since` is not whole.
+/// There is no store, it cannot be read or is damaged, `parent` has no space for it, or `since` is incomplete.
 pub fn take(
     settings: &Settings,
     parent: &Path,
@@ -235,7 +233,7 @@ pub fn take(
                 .to_owned(),
         ));
     }
-    // Before the copy: what cannot be built on is refused at once.
+    // Before the copy, which takes long.
     let (name, earlier) = Chain::earlier(&mut archives, since)?;
     let taken = copied(settings, parent, &mut watch)?.incremental(name, earlier)?;
     archives.finish()?;
@@ -254,7 +252,7 @@ fn copied(
     }
     let work = Work::begin(parent)?;
     let created = OffsetDateTime::now_utc();
-    // The key first: one that is replaced meanwhile would sign nothing in this copy.
+    // The key first: a key that replaces it meanwhile has signed nothing in this copy.
     let has_key = settings.accounts.token_key.is_none() && work.keep_key(&data.join(KEY_FILE))?;
     match url {
         None => {
@@ -279,7 +277,7 @@ fn copied(
 }
 
 impl Taken {
-    /// Leaves what differs from an earlier backup of this name.
+    /// Reduces the copy to what differs from an earlier backup of this name.
     fn incremental(self, name: String, earlier: Chain<'_, '_>) -> Result<Self, BackupError> {
         let Self { work, manifest } = self;
         let before = earlier.manifest().clone();
@@ -290,7 +288,10 @@ impl Taken {
         Ok(Self { work, manifest })
     }
 
-    /// Writes the archive; answers its bytes.
+    /// Writes the archive. Returns its size in bytes.
+    ///
+    /// # Errors
+    /// The copy cannot be read or `out` cannot be written.
     pub fn pack(
         &self,
         out: impl Write,

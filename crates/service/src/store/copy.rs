@@ -1,12 +1,11 @@
-//! Moves an embedded store to a server: every row of every table with its id, resumable and checked.
+//! Copies an embedded store to a server: every row of every table with its id, resumable and checked.
 //!
-//! Rows go in the order of their keys, in batches. A batch and the mark that says how far its table is are one
-//! transaction of the server, so a copy that was killed at any point goes on where it stopped and no row is there
-//! twice. At the end each row of the server is compared with that of the file. Until then no node can be started on
-//! the database (`refuse_unfinished`).
+//! Rows are copied in the order of their keys, in batches. A batch and the mark of its table's progress are one
+//! transaction of the server, so a copy that was killed resumes where it stopped and has no row twice. At the end each
+//! row of the server is compared with that of the file. Until then no node can start on the database
+//! (`refuse_unfinished`).
 //!
-//! The tables are not listed here: they are asked of both sides (`tables`), so that a new migration cannot be forgotten.
-#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
+//! The tables are read from both sides (`tables`), so that no migration can be forgotten here.
 
 mod back;
 mod check;
@@ -39,10 +38,10 @@ const MARKS: &str = "madang_copy";
 const BATCH_ROWS: usize = 4096;
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Why a store was not copied.
+/// Error of a copy.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// The address of the target is none.
+    /// The URL of the target is invalid.
     #[error("the address of the target: {0}")]
     Url(UrlError),
     /// The source, the server or a statement failed.
@@ -54,7 +53,7 @@ pub enum CopyError {
     /// The target holds something else, or is in use.
     #[error("{0}")]
     Refused(String),
-    /// The rows of both sides are not the same.
+    /// The rows of both sides differ.
     #[error("{0}")]
     Differs(String),
 }
@@ -65,27 +64,27 @@ impl From<rusqlite::Error> for CopyError {
     }
 }
 
-/// What happens, for who watches.
+/// Progress of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress<'a> {
-    /// Copying a table with so many rows begins; so many are there already.
+    /// Copying a table begins: its rows, and those already copied.
     Copy(&'a str, u64, u64),
-    /// Comparing a table with so many rows begins.
+    /// Comparing a table begins: its rows.
     Compare(&'a str, u64),
-    /// So many rows more.
+    /// More rows were copied or compared.
     Rows(u64),
 }
 
 /// A table that was copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Copied {
-    /// Its name.
+    /// Name of the table.
     pub table: String,
     /// Number of its rows.
     pub rows: u64,
-    /// Those of them that an earlier run had copied.
+    /// Rows that an earlier run had copied.
     pub before: u64,
-    /// Time of this run to write them.
+    /// Time of this run to copy them.
     pub copying: Duration,
     /// Time to compare them.
     pub comparing: Duration,
@@ -96,11 +95,11 @@ pub struct Copied {
 pub struct Report {
     /// All tables in the order in which they were copied.
     pub tables: Vec<Copied>,
-    /// What is wrong with the source and was copied as it is.
+    /// Faults of the source, which were copied.
     pub warnings: Vec<String>,
 }
 
-/// A copy that has begun.
+/// A copy that is ready to run.
 pub struct Copying {
     source: Source,
     target: Target,
@@ -110,10 +109,11 @@ pub struct Copying {
 crate::opaque_debug!(Copying);
 
 /// Opens the store in the data directory as a start does, and the database at `url`, which must be empty or hold an
-/// earlier part of this copy. The caller holds the lock of the directory. Nothing when this very store was copied before.
+/// earlier part of this copy. The caller holds the lock of the directory. Returns `None` when this store was copied
+/// before.
 ///
 /// # Errors
-/// When either cannot be opened, or the target holds anything else or is in use.
+/// Either cannot be opened, or the target holds anything else or is in use.
 pub fn begin(settings: &Settings, url: &str) -> Result<Option<Copying>, CopyError> {
     let target = Target::connect(url)?;
     let source = Source::open(settings)?;
@@ -122,7 +122,7 @@ pub fn begin(settings: &Settings, url: &str) -> Result<Option<Copying>, CopyErro
     Ok(tables.map(|tables| Copying { source, target, tables }))
 }
 
-/// The rows of the file in a directory into a database with the same tables, for tests.
+/// Copies the rows of the file in a directory into a database with the same tables.
 #[cfg(test)]
 pub(super) fn fill(session: Session, directory: &Path) -> Result<Session, CopyError> {
     let (source, target) = (Source::reading(directory)?, Target { session });
@@ -142,11 +142,10 @@ pub(super) fn fill(session: Session, directory: &Path) -> Result<Session, CopyEr
 }
 
 impl Copying {
-    /// Copies what is missing, compares everything, and lets nodes use the target.
+    /// Copies missing rows, compares all, and lets nodes use the target.
     ///
     /// # Errors
-    /// When a side fails, or they are not the same in the end. What was copied until then stays, and is not copied
-    /// again.
+    /// A side fails, or both differ in the end. Rows copied until then stay, and are not copied again.
     pub fn run(self, mut watch: impl FnMut(Progress<'_>)) -> Result<Report, CopyError> {
         let mut copied = Vec::with_capacity(self.tables.len());
         for table in &self.tables {
@@ -157,19 +156,15 @@ impl Copying {
                 self.target.continue_ids(&table.name, last)?;
             }
         }
-        for (table, copied) in self.tables.iter().zip(&mut copied) {
-            let began = Instant::now();
-            watch(Progress::Compare(&table.name, copied.rows));
-            let compared = check::compare(&self.source, &self.target, table, &mut watch);
-            compared.map_err(|error| match error {
+        check::compare(&self.source, &self.target, &self.tables, &mut copied, &mut watch).map_err(
+            |error| match error {
                 CopyError::Differs(what) => CopyError::Differs(format!(
                     "{what}. If a server has run on the data directory since the copy began, empty the \
                      database and copy again"
                 )),
                 other => other,
-            })?;
-            copied.comparing = began.elapsed();
-        }
+            },
+        )?;
         let warnings = check::warnings(&self.target)?;
         self.target.finish()?;
         Ok(Report { tables: copied, warnings })
@@ -187,20 +182,24 @@ impl Copying {
         watch(Progress::Copy(&table.name, rows, before));
         let (mut batch, mut bytes) = (Vec::new(), 0);
         let above = mark.last_key.take();
+        let mut write = |batch: &mut Vec<SourceRow>| -> Result<(), CopyError> {
+            let written = self.target.write(table, batch, mark.copied)?;
+            mark.copied += written;
+            watch(Progress::Rows(written));
+            batch.clear();
+            Ok(())
+        };
         self.source.each(table, above.as_deref(), |row: SourceRow| {
             bytes += row.bytes();
             batch.push(row);
             if batch.len() == BATCH_ROWS || bytes >= BATCH_BYTES {
-                mark.copied += self.target.write(table, &mut batch, mark.copied)?;
-                watch(Progress::Rows(batch.len() as u64));
-                batch.clear();
                 bytes = 0;
+                write(&mut batch)?;
             }
             Ok(())
         })?;
         if !batch.is_empty() {
-            mark.copied += self.target.write(table, &mut batch, mark.copied)?;
-            watch(Progress::Rows(batch.len() as u64));
+            write(&mut batch)?;
         }
         if mark.copied != rows {
             return Err(CopyError::Differs(format!(

@@ -1,12 +1,12 @@
-//! What follows from a transaction once it is committed, as data.
+//! Effects of a committed transaction on memory, as data.
 //!
-//! A job says it while it runs ([`Tx::effects`](super::Tx::effects)); one place applies it: on the writer's thread,
-//! after the commit and before the answer. Commits, effects and answers follow each other there in one order. So no
-//! client learns of a write, not even one that found it done already, while something from before it is still
-//! remembered. Nothing needs to be announced before the transaction either: a load that began before the commit is
-//! vetoed, or what it stored dies, and a load that begins after it brings the new state. If writes were announced
-//! before, a listing of all places would never be stored while anybody writes, and anybody could keep a post out of
-//! the cache by asking to remove it: no load stores while a write is open.
+//! A job declares them while it runs ([`Tx::effects`](super::Tx::effects)). One place applies them, on the thread of
+//! the transaction, after the commit and before the response. Commits, effects and responses have one order there, so
+//! no client learns of a write (not even one that found it done already) while something older is still in memory.
+//! Nothing needs to be announced before the transaction either: a load that began before the commit is vetoed, or the
+//! response that it stored ends, and a load that begins later reads the new state. If writes were announced before,
+//! no load would store while a write is open: listings would never be cached while there are writes, and anybody
+//! could keep a post out of the cache by requests to delete it.
 
 use super::{Result, StoreError};
 use crate::accounts::{Change, Cutoff, Revoked, TokenId};
@@ -17,36 +17,33 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tokio::sync::Notify;
 
-/// What a transaction has changed of what this process, or another, may remember.
+/// Changes of what this process, or another, has in memory.
 #[derive(Debug, Default)]
 pub struct Effects {
-    /// What cached responses depend on.
+    /// Stamps that cached responses depend on.
     ended: Vec<Stamp>,
-    /// The counts of an article as its row has them now; nothing when it was deleted.
+    /// The counts in the row of an article; `None` when it was deleted.
     counts: Vec<(ArticleId, Option<Counts>)>,
-    /// Tokens that are not valid any more.
+    /// Changes of the list of revoked tokens.
     revoked: Option<Change>,
-    /// Something was deleted of which rows are left.
+    /// Rows are left of something that was deleted.
     leaves_rows: bool,
     /// All cached responses end.
     ends_everything: bool,
-    /// The markets are others.
+    /// Markets have changed.
     markets: bool,
     /// Many texts wait to be indexed.
     texts: bool,
 }
 
-/// Effects as other processes are told of them. Counts are not among them: where there are other processes, nobody
-/// remembers any.
+/// The effects in a row of the outbox. Counts are not among them: with several nodes, none has them in memory.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Message {
     ended: Vec<u64>,
     everything: bool,
     markets: bool,
-    /// Something was deleted of which rows are left.
     leaves_rows: bool,
-    /// Many texts wait to be indexed.
     texts: bool,
     revoked: Vec<[u8; 16]>,
     /// User, last second of issue, last expiry.
@@ -56,32 +53,32 @@ struct Message {
 }
 
 impl Effects {
-    /// Responses that depend on these end.
+    /// Ends the responses that depend on these stamps.
     pub(crate) fn end(&mut self, stamps: impl IntoIterator<Item = Stamp>) {
         self.ended.extend(stamps);
     }
 
-    /// All cached responses end: so much has changed that it is not worth saying what.
+    /// Ends all cached responses.
     pub(crate) fn end_everything(&mut self) {
         self.ends_everything = true;
     }
 
-    /// Markets are read anew, by all who have them in memory.
+    /// Makes all nodes read the markets again.
     pub(crate) fn change_markets(&mut self) {
         self.markets = true;
     }
 
-    /// Whether other processes have to be told.
+    /// Whether they concern other processes.
     pub(super) fn concern_others(&self) -> bool {
         !self.ended.is_empty() || self.ends_everything || self.revoked.is_some() || self.markets
     }
 
-    /// What cached responses depend on that end; nothing where all of them do.
+    /// Stamps that end; `None` means all.
     pub(super) fn stamps(&self) -> Option<&[Stamp]> {
         (!self.ends_everything).then_some(self.ended.as_slice())
     }
 
-    /// For other processes.
+    /// Writes a row of the outbox.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let revoked = self.revoked.clone().unwrap_or_default();
         let message = Message {
@@ -95,11 +92,14 @@ impl Effects {
             forgotten: revoked.forgotten.iter().map(|token| token.0).collect(),
             forgotten_users: revoked.forgotten_users,
         };
-        // Numbers and lists of them can always be written.
+        // Numbers and lists of numbers always serialise.
         serde_json::to_vec(&message).unwrap_or_default()
     }
 
-    /// What another process has told.
+    /// Reads a row of the outbox.
+    ///
+    /// # Errors
+    /// The row is damaged.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
         if bytes.is_empty() {
             return Ok(Self::default());
@@ -125,27 +125,27 @@ impl Effects {
         })
     }
 
-    /// The row of an article has these counts now.
+    /// Notes the counts in the row of an article.
     pub(crate) fn count(&mut self, article: ArticleId, now: Counts) {
         self.counts.push((article, Some(now)));
     }
 
-    /// There is no such article any more.
+    /// Notes that an article was deleted.
     pub(crate) fn forget(&mut self, article: ArticleId) {
         self.counts.push((article, None));
     }
 
-    /// Tokens were revoked, or need not be remembered any longer.
+    /// Changes the list of revoked tokens.
     pub(crate) fn revoke(&mut self, change: Change) {
         self.revoked = Some(change);
     }
 
-    /// Rows that belong to what was deleted are left. Wakes the housekeeper.
+    /// Wakes the housekeeper, for rows that are left of something deleted.
     pub(crate) fn leave_rows(&mut self) {
         self.leaves_rows = true;
     }
 
-    /// Many texts wait to be indexed. Wakes the housekeeper.
+    /// Wakes the housekeeper, for texts that wait to be indexed.
     pub(crate) fn leave_texts(&mut self) {
         self.texts = true;
     }
@@ -175,13 +175,13 @@ impl Effects {
         if self.texts {
             memory.texts.notify_one();
         }
-        if let (true, Some(told)) = (self.markets, &known.markets) {
-            told();
+        if let (true, Some(reread)) = (self.markets, &known.markets) {
+            reread();
         }
     }
 }
 
-/// What this process remembers of a store. A command that only fills one remembers nothing.
+/// Parts of the process that keep state of the store in memory. A command that only fills a store has none.
 #[derive(Default)]
 pub(super) struct Memory {
     known: Mutex<Known>,
@@ -190,60 +190,56 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Forgets what may be wrong, and reads anew what must be known.
+    /// Drops everything that may be wrong, and reads again what is needed.
     ///
     /// # Errors
-    /// When the store cannot answer: then this is to be tried again before anything is used.
+    /// The store cannot be read. Nothing in memory may be used before this succeeds.
     pub(super) fn forget(&self) -> Result<()> {
         let reload = {
             let known = self.known.lock();
             if let Some(cache) = &known.cache {
                 cache.invalidate_all();
             }
-            known.markets.iter().for_each(|told| told());
+            known.markets.iter().for_each(|reread| reread());
             known.reload.clone()
         };
         reload.map_or(Ok(()), |reload| reload())
     }
 }
 
-/// Has the markets read anew. It must be short.
-type Told = Box<dyn Fn() + Send + Sync>;
-
-/// Reads what is revoked once more.
-type Reload = Arc<dyn Fn() -> Result<()> + Send + Sync>;
-
 #[derive(Default)]
 struct Known {
-    reload: Option<Reload>,
+    /// Reads the list of revoked tokens again.
+    reload: Option<Arc<dyn Fn() -> Result<()> + Send + Sync>>,
     cache: Option<Cache>,
     counts: Option<Arc<PendingLikes>>,
     revoked: Option<Arc<Revoked>>,
-    markets: Option<Told>,
+    /// Makes the markets be read again. Short.
+    markets: Option<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl super::Store {
-    /// From now on transactions end the responses in this cache.
+    /// Makes transactions end the responses in this cache.
     pub(crate) fn remembered_in(&self, cache: &Cache) {
         self.known(|known| known.cache = Some(cache.clone()));
     }
 
-    /// From now on transactions tell this what counts articles have.
+    /// Makes transactions update the counts of articles here.
     pub(crate) fn counted_in(&self, pending: &Arc<PendingLikes>) {
         self.known(|known| known.counts = Some(Arc::clone(pending)));
     }
 
-    /// From now on transactions tell this what they revoke.
+    /// Makes transactions update this list of revoked tokens.
     pub(crate) fn revoked_in(&self, revoked: &Arc<Revoked>) {
         self.known(|known| known.revoked = Some(Arc::clone(revoked)));
     }
 
-    /// From now on this is run when markets are others.
+    /// Runs `told` when markets have changed.
     pub(crate) fn markets_told(&self, told: impl Fn() + Send + Sync + 'static) {
         self.known(|known| known.markets = Some(Box::new(told)));
     }
 
-    /// From now on this is run when what was remembered may be wrong, before anything of it is used again.
+    /// Runs `reload` when memory may be wrong, before it is used again.
     pub(crate) fn reloaded_by(
         &self,
         reload: impl Fn(super::Store) -> Result<()> + Send + Sync + 'static,

@@ -1,5 +1,4 @@
-//! What can go wrong in the store, in words of the domain: no SQL type in public names.
-#![allow(clippy::disallowed_types, reason = "maps SQL errors to StoreError")]
+//! Errors of the store, without SQL types.
 
 use super::pool::PoolError;
 use rusqlite::{ErrorCode, ffi};
@@ -11,8 +10,7 @@ pub enum StoreError {
     /// Too many jobs wait already. Answered 503.
     #[error("too many jobs are waiting for the store")]
     Busy,
-    /// A read was ended before it had an answer: it took too long or too much, or nobody waits for it any
-    /// longer. Answered 503.
+    /// A read was interrupted: it took too long, or its caller is gone. Answered 503.
     #[error("the read was interrupted: {0}")]
     GivenUp(&'static str),
     /// The database server cannot be reached. Answered 503.
@@ -21,11 +19,11 @@ pub enum StoreError {
     /// The store is closing. Answered 503.
     #[error("the store is closing")]
     Closed,
-    /// The commit that held this write failed, and nothing of it will ever be visible. Answered 503.
+    /// The commit of this write failed, and nothing of it will ever be visible. Answered 503.
     #[error("the commit failed: {0}")]
     Commit(String),
-    /// The commit that held this write failed after all of it may have been written to the log. Nothing of
-    /// it is visible, but after a crash it may turn up. Answered 504.
+    /// The commit of this write failed after all of it may have been written to the log. Nothing of it is visible,
+    /// but it may appear after a crash. Answered 504.
     #[error("the commit failed and its outcome is unknown: {0}")]
     Unknown(String),
     /// No space left.
@@ -60,27 +58,27 @@ pub enum StoreError {
 /// The outcome of a transaction, or of another kind of work that can also fail in the store.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
-/// Why something that users own could not be changed.
+/// Error of changing something that a user owns.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
     /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The owner is gone, or never was.
+    /// The owner does not exist, or no longer.
     #[error("there is no such user")]
     UnknownUser,
-    /// Its owner has as much as one user may have.
+    /// The owner has reached a quota.
     #[error("the quota of the user is used up")]
     OverQuota,
 }
 
-/// The error of a job: the store's own, or one that it becomes.
+/// The error of a job, into which errors of the store convert.
 pub(crate) trait JobError: From<StoreError> + Send + 'static {}
 
 impl<E: From<StoreError> + Send + 'static> JobError for E {}
 
 impl StoreError {
-    /// Whether the same request may succeed later without anybody repairing anything.
+    /// Whether the same request may succeed later without a repair.
     pub fn is_temporary(&self) -> bool {
         matches!(
             self,
@@ -94,21 +92,20 @@ impl StoreError {
         )
     }
 
-    /// Whether the write may be there after all.
+    /// Whether the write may have been committed.
     pub fn is_unknown(&self) -> bool {
         matches!(self, StoreError::Unknown(_))
     }
 
-    /// The failure of a `COMMIT`: is it certain that nothing of it remains?
+    /// The error of a failed `COMMIT`: certain, or unknown.
     ///
-    /// A commit appends its pages to the log, the last one with the mark that makes them count, syncs the
-    /// log, and enters them into the index in shared memory (`sqlite3WalFrames`). Whatever fails, SQLite rolls
-    /// back: the index still ends before these pages, so nobody sees them, and the next commit writes over
-    /// them. But a crash loses the index, and opening makes it anew from the log: up to the last mark
-    /// whose checksums are right, synced or not. So everything depends on whether the mark was written.
-    /// It was not when a write failed or found no room (the mark is in the last one), nor when a
-    /// constraint or a lock refused the commit before any write. When the sync failed, or the
-    /// index, it was.
+    /// A commit appends its pages to the log, the last one with the mark that makes them count, syncs the log, and
+    /// enters them into the index in shared memory (`sqlite3WalFrames`). Whatever fails, SQLite rolls back: the index
+    /// still ends before these pages, so they are invisible, and the next commit overwrites them. But a crash loses
+    /// the index, and opening rebuilds it from the log, up to the last mark with correct checksums, synced or not. So
+    /// the outcome depends on whether the mark was written. It was not when a write failed or found no space (the
+    /// mark is in the last one), nor when a constraint or a lock refused the commit before any write. It was when the
+    /// sync or the index failed.
     pub(super) fn of_commit(error: rusqlite::Error) -> StoreError {
         let code = error.sqlite_error().map_or(0, |e| e.extended_code);
         let before_the_mark = code == ffi::SQLITE_IOERR_WRITE
@@ -122,10 +119,8 @@ impl StoreError {
             other => StoreError::Unknown(other.to_string()),
         }
     }
-}
 
-impl StoreError {
-    /// Why a file of the store cannot be opened.
+    /// The error of a file of the store that cannot be opened or synced.
     pub(super) fn of_file(error: &std::io::Error) -> Self {
         let text = error.to_string();
         match error.kind() {
@@ -139,7 +134,7 @@ impl StoreError {
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         let text = error.to_string();
-        // "disk I/O error" says nothing; this one means that the index of the log found no room.
+        // The message would be "disk I/O error": the index of the log found no space.
         if error.sqlite_error().is_some_and(|e| e.extended_code == ffi::SQLITE_IOERR_SHMSIZE) {
             return StoreError::Full("the index of the log cannot be made".to_owned());
         }

@@ -1,20 +1,15 @@
-//! Files of every schema version of both engines: how they are kept, and what an upgrade may not change.
+//! Files of every schema version of both engines, and the check of an upgrade.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Rows of all tables, by the names of their columns.
+/// Rows of all tables, by column.
 pub(super) type Rows<V> = BTreeMap<String, Vec<BTreeMap<String, V>>>;
 
-/// The file of an engine's version, such as `sqlite/fixtures/0001.db`.
-fn path(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/store/{name}.zst"))
-}
-
-/// What is in it. With `BLESS=1` one that is missing is made first.
+/// Content of a fixture such as `sqlite/fixtures/0001.db`. With `BLESS=1` a missing one is made first.
 pub(super) fn unpack(name: &str, make: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
-    let path = path(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/store/{name}.zst"));
     if std::env::var_os("BLESS").is_some() && !path.exists() {
         std::fs::write(&path, zstd::encode_all(&make()[..], 19).unwrap()).unwrap();
     }
@@ -23,7 +18,7 @@ pub(super) fn unpack(name: &str, make: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
     zstd::decode_all(&packed[..]).unwrap()
 }
 
-/// Every table of a version has rows, and all of them are there after the upgrade, but in tables that it changes.
+/// Asserts that every table of a version has rows, and that the upgrade keeps them, except in tables that it changes.
 pub(super) fn assert_kept<V: PartialEq + Debug>(
     version: usize,
     before: &Rows<V>,

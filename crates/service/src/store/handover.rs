@@ -1,11 +1,9 @@
-//! What a request has handed to the writer, so that its answer can be true.
+//! Record of the writes that a request has handed to the store.
 //!
-//! A write is the writer's once it is in its queue, whoever still waits for it. A request that is given up after
-//! that, or that fails behind its write, must not be answered as if nothing was done. So each request that
-//! may write carries a [`Handover`], and the one place that hands writes over marks it. The edge asks it
-//! before it says 503, which promises that nothing was done.
-//!
-//! It is found through the task: see `crate::current`.
+//! A write in the writer's queue runs even if nobody waits for it any longer. A request that ends early after that, or
+//! fails after its write, must not get a response that says that nothing was done. So each request that may write
+//! carries a [`Handover`], which the one place that hands writes over marks. The edge checks it before it responds 503,
+//! which promises that nothing was done. The handover belongs to the task: see `crate::current`.
 
 use crate::current;
 use parking_lot::Mutex;
@@ -15,7 +13,7 @@ use std::time::Instant;
 
 /// The writes of one request.
 #[derive(Clone, Debug, Default)]
-pub struct Handover {
+pub(crate) struct Handover {
     state: Arc<HandoverState>,
 }
 
@@ -23,38 +21,37 @@ pub struct Handover {
 struct HandoverState {
     /// Writes that were handed over and are not known to have changed nothing.
     writes: AtomicUsize,
-    /// Sent again, the request makes nothing new.
+    /// The request has an `Idempotency-Key`.
     repeatable: AtomicBool,
-    /// Before it the request must not be answered: other nodes do not know yet what it would tell.
+    /// Earliest time of the response: other nodes may not know yet what it shows.
     not_before: Mutex<Option<Instant>>,
 }
 
 impl Handover {
-    /// Whether something may have been written, or may be written yet.
-    pub fn may_have_written(&self) -> bool {
+    /// Whether something was written, or may still be.
+    pub(crate) fn may_have_written(&self) -> bool {
         self.state.writes.load(Relaxed) > 0
     }
 
-    /// When the request may be answered, if that may be later than now.
-    pub fn not_before(&self) -> Option<Instant> {
+    /// Earliest time of the response.
+    pub(crate) fn not_before(&self) -> Option<Instant> {
         *self.state.not_before.lock()
     }
 
-    /// Whether the request may be sent again, whatever became of it: it has an `Idempotency-Key`.
-    pub fn is_repeatable(&self) -> bool {
+    /// Whether the request has an `Idempotency-Key`, so that it may be sent again whatever its outcome.
+    pub(crate) fn is_repeatable(&self) -> bool {
         self.state.repeatable.load(Relaxed)
     }
 }
 
-/// Notes that the current request makes nothing new when it is sent again.
+/// Notes that the current request has an `Idempotency-Key`.
 pub(crate) fn note_repeatable() {
     if let Some(handover) = current::handover() {
         handover.state.repeatable.store(true, Relaxed);
     }
 }
 
-/// Notes that the current request, if there is one, hands a write over. It counts until it is
-/// [`undone`](Handed::undone).
+/// Notes that the current request, if any, hands a write over. It counts until it is [`undone`](Handed::undone).
 pub(crate) fn hand_over() -> Handed {
     let current = current::handover();
     if let Some(handover) = &current {
@@ -63,12 +60,12 @@ pub(crate) fn hand_over() -> Handed {
     Handed(current)
 }
 
-/// Whether there is a request that may write, for whose answer the edge waits.
+/// Whether the task works for a request that may write, whose response the edge can delay.
 pub(crate) fn is_request() -> bool {
     current::handover().is_some()
 }
 
-/// The current request must not be answered before.
+/// Delays the response of the current request, if any.
 pub(crate) fn not_before(moment: Instant) {
     if let Some(handover) = current::handover() {
         let mut not_before = handover.state.not_before.lock();
@@ -80,7 +77,7 @@ pub(crate) fn not_before(moment: Instant) {
 pub(crate) struct Handed(Option<Handover>);
 
 impl Handed {
-    /// Nothing was written, for certain. To be called once, and before the request hears of it.
+    /// Notes that nothing was written for certain. Called once, before the request gets the result.
     pub(crate) fn undone(&self) {
         if let Some(handover) = &self.0 {
             handover.state.writes.fetch_sub(1, Relaxed);
@@ -103,7 +100,7 @@ mod tests {
         let work = async {
             let first = hand_over();
             let second = tokio::spawn(carried(async { hand_over() })).await.unwrap();
-            // Started beside the request: none of its writes.
+            // A task beside the request: its writes are not the request's.
             let beside = tokio::spawn(async { hand_over() }).await.unwrap();
             (first, second, beside)
         };

@@ -1,7 +1,7 @@
-//! One process owns a data directory.
+//! The lock of a data directory: one process owns it.
 //!
-//! An advisory lock on `madang.lock` that the kernel drops when the process ends, however it ends.
-//! The file also holds the owner's pid, only so that a refusal can name it.
+//! It is an advisory lock on `madang.lock`, which the kernel releases however the process ends. The file also holds the
+//! owner's pid, for error messages.
 
 use super::private;
 use crate::config::Settings;
@@ -9,49 +9,52 @@ use std::fs::{File, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// The lock; held as long as the value lives.
+/// The lock, held for the lifetime of the value.
 #[derive(Debug)]
 pub struct DirLock {
     _file: File,
 }
 
-/// Why a data directory cannot be owned.
+/// Error of locking a data directory.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Somebody else owns it.
+    /// Another process owns it.
     #[error("the data directory {} is in use by process {pid}; stop it first, or choose another directory", dir.display())]
     InUse {
         /// The directory.
         dir: PathBuf,
-        /// The owner's pid as it wrote it.
+        /// The owner's pid, as read from the file.
         pid: String,
     },
-    /// It cannot be made or written.
+    /// It cannot be created or written.
     #[error("the data directory {} cannot be used: {reason}", dir.display())]
     Unusable {
         /// The directory.
         dir: PathBuf,
-        /// What the system said.
+        /// Message of the system.
         reason: String,
     },
 }
 
 impl DirLock {
-    /// The lock that a command needs which fills the store of these settings: that of the directory with the file,
-    /// and none where the store is a server, which nodes may serve meanwhile.
+    /// Takes the lock that a command needs to fill the store of these settings; `None` where the store is a server,
+    /// which nodes may serve meanwhile.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
     pub fn to_fill(settings: &Settings) -> Result<Option<DirLock>, LockError> {
         if settings.database.url.is_none() {
             return DirLock::take(&settings.data_dir).map(Some);
         }
-        // There may be a key in it.
+        // It may get a key.
         private::directory(&settings.data_dir).map_err(unusable(&settings.data_dir))?;
         Ok(None)
     }
 
-    /// Makes the directory when it is missing and takes its lock.
+    /// Creates the directory if it is missing and takes its lock.
     ///
     /// # Errors
-    /// When another process holds it, or the directory cannot be written.
+    /// Another process holds it, or the directory cannot be written.
     pub fn take(dir: &Path) -> Result<DirLock, LockError> {
         private::directory(dir).map_err(unusable(dir))?;
         let mut file = private::open(&dir.join("madang.lock")).map_err(unusable(dir))?;
@@ -70,7 +73,7 @@ impl DirLock {
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()));
-        // A full disk is no reason to refuse reading: the lock holds without the pid.
+        // The lock holds without the pid: a full disk must not prevent reading.
         drop(written);
         Ok(DirLock { _file: file })
     }

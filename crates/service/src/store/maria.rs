@@ -1,9 +1,9 @@
 //! MariaDB: a bounded number of threads with a connection each, for reads and for writes. There is no writer thread:
-//! InnoDB commits transactions in groups by itself.
+//! InnoDB has its own group commit.
 //!
-//! A transaction that meets another one (deadlock, lock that was waited for too long, failed certification), or loses
-//! its connection before the commit, has done nothing and is run again, a bounded number of times with a random rest
-//! between. One whose connection is lost *during* the commit may have been committed: [`StoreError::Unknown`].
+//! A transaction that conflicts with another one (deadlock, lock timeout, failed certification), or loses its
+//! connection before the commit, has done nothing. It is run again for [`RETRY_TIME`], with random pauses. One that
+//! loses its connection *during* the commit may have been committed: [`StoreError::Unknown`].
 
 mod check;
 mod duty;
@@ -14,14 +14,14 @@ mod outbox;
 mod poll;
 mod reach;
 mod replica;
-pub(in crate::store) mod schema;
+pub(crate) mod schema;
 mod servers;
 mod session;
 
-pub(in crate::store) use check::check;
-pub(in crate::store) use duty::Duty;
+pub(crate) use check::check;
+pub(crate) use duty::Duty;
 pub use freshness::{Freshness, now};
-pub(in crate::store) use session::{Done, Session, Use};
+pub(crate) use session::{Done, Session, Use};
 
 use super::effects::{Effects, Memory};
 use super::error::JobError;
@@ -33,13 +33,12 @@ use super::{
 use crate::config::DatabaseSettings;
 use crate::ops::record::micros;
 use madang_cache::{Horizon, Stamp};
-use madang_positions::Timing;
+use madang_positions::{Reach, Timing};
 use outbox::{Fate, Number, Outbox};
 use poll::Poller;
-use reach::Reach;
 use replica::Replica;
-use servers::{ServerEpoch, Servers, parse};
-pub(in crate::store) use servers::{UrlError, connect};
+use servers::{Servers, parse};
+pub(crate) use servers::{UrlError, connect};
 use session::{Trouble, is_refusal};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -47,14 +46,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Connections of each kind when the settings do not say: enough for the server to commit in groups.
+/// Default numbers of connections: enough for the server's group commit.
 const READS: usize = 16;
 const WRITES: usize = 32;
-/// Time after which a transaction is not run again.
+/// Time limit of repetitions of a transaction.
 const RETRY_TIME: Duration = Duration::from_secs(5);
-/// Time without a complete poll after which the server is taken to be away: an idle node polls twice a second.
+/// Time without a complete poll after which the server counts as unavailable: an idle node polls twice a second.
 const SILENCE: Duration = Duration::from_secs(2);
-/// Longest rest before the first repetition; it doubles with each, up to the longest of all.
+/// Longest pause before the first repetition; it doubles with each, up to the longest of all.
 const FIRST_REST: Duration = Duration::from_millis(2);
 const LONGEST_REST: Duration = Duration::from_millis(100);
 
@@ -74,17 +73,17 @@ pub(super) struct Shared {
     outbox: Outbox,
     pub(super) freshness: Arc<Freshness>,
     reach: Arc<Reach>,
-    /// Which database it is.
+    /// Identity of the database.
     pub(super) identity: i64,
 }
 
-/// The state of a thread: its connection, while there is one.
+/// The connection of a thread.
 struct Seat {
     shared: Arc<Shared>,
     purpose: Use,
     session: Option<Session>,
-    /// The server that the session was made with.
-    epoch: ServerEpoch,
+    /// Epoch of the server of the session.
+    epoch: u64,
 }
 
 impl Maria {
@@ -105,7 +104,8 @@ impl Maria {
         let identity = schema::prepare(&session, dir, cluster.delay, keep)?;
         let timing = Timing::new(cluster.delay);
         let freshness = Arc::new(Freshness::new(timing, cluster.poll, cluster.wait));
-        let (counted, outbox, reach) = Default::default();
+        let (counted, outbox) = Default::default();
+        let reach = Arc::new(Reach::new(reach::BUCKETS));
         let memory = Arc::clone(memory);
         let shared =
             Arc::new(Shared { servers, memory, counted, outbox, freshness, reach, identity });
@@ -115,7 +115,7 @@ impl Maria {
                 shared: Arc::clone(&shared),
                 purpose,
                 session: None,
-                epoch: ServerEpoch::default(),
+                epoch: 0,
             });
             Pool::start(name, seats.collect(), settings.queue)
                 .map_err(|e| StoreError::Other(format!("cannot start a thread: {e}")))
@@ -127,17 +127,17 @@ impl Maria {
             .iter()
             .map(|url| Replica::start(url, reads_size, settings.queue, &shared))
             .collect::<Result<_, _>>()?;
-        let _poller = Poller::start(&shared, timing)
+        let _poller = Poller::start(&shared)
             .map_err(|e| StoreError::Other(format!("cannot start a thread: {e}")))?;
         Ok(Self { _poller, replicas, reads, writes, shared })
     }
 
-    /// What judges bodies of a shared cache.
+    /// The judge of responses in a shared cache.
     pub(super) fn horizon(&self) -> Arc<dyn Horizon> {
-        Arc::clone(&self.shared.reach) as Arc<dyn Horizon>
+        Arc::new(reach::ReachHorizon(Arc::clone(&self.shared.reach)))
     }
 
-    /// Runs a read; one with stamps on a replica that has what it needs, if there is one.
+    /// Runs a read. One with stamps goes to a replica that contains what it needs, if any.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         time: Option<Duration>,
@@ -147,7 +147,7 @@ impl Maria {
         let Some(replica) = self.replica(stamps) else { return self.read_here(time, job).await };
         let job = Arc::new(job);
         match replica.read(time, &job).await {
-            // It would take the primary as long.
+            // It would take as long on the primary.
             found @ (Ok(_) | Err(StoreError::GivenUp(_))) => found,
             Err(error) => {
                 tracing::debug!(%error, "the primary answers a read of a replica");
@@ -190,7 +190,7 @@ impl Maria {
         })
     }
 
-    /// Why the server cannot be used now, if it cannot.
+    /// The error of a server that is unavailable.
     pub(super) fn failure(&self) -> Option<StoreError> {
         let age = self.shared.freshness.age();
         if age.is_some_and(|age| age < SILENCE) {
@@ -217,7 +217,7 @@ impl Maria {
     }
 }
 
-/// A third of the connections reads.
+/// Numbers of connections for reads and writes: a third reads.
 fn sizes(all: Option<usize>) -> (usize, usize) {
     let Some(all) = all else { return (READS, WRITES) };
     let reads = (all / 3).max(1);
@@ -235,7 +235,6 @@ impl Seat {
         self.session.as_ref().ok_or(StoreError::Closed)
     }
 
-    /// As [`run_read`].
     fn read<T>(
         &mut self,
         time: Option<Duration>,
@@ -251,7 +250,7 @@ impl Seat {
         }
     }
 
-    /// Begins a read; a connection that was lost while nobody used it is made anew.
+    /// Begins a read. A connection that was lost while unused is replaced.
     fn begin_read(&mut self, time: Option<Duration>) -> Result<&Session> {
         let seconds = time.map_or(0.0, |time| time.as_secs_f64());
         if self.session()?.begin_read(seconds).is_err() {
@@ -261,7 +260,7 @@ impl Seat {
         self.session()
     }
 
-    /// Runs a write until it is committed or refused; and whether its outcome is unknown.
+    /// Runs a write until it is committed or refused. Also returns whether its outcome is unknown.
     fn write<T, E: From<StoreError>>(
         &mut self,
         job: &impl Fn(&mut Tx<'_>) -> Result<T, E>,
@@ -315,12 +314,12 @@ impl Seat {
         let result = caught(job, &mut tx);
         let effects = tx.effects;
         match (session.take_trouble(), result) {
-            // In a cluster every transaction has a number: so what became of a COMMIT is known, whichever server dies.
+            // In a cluster every transaction has a number, which shows the outcome of a COMMIT whichever server dies.
             (None, Ok(value)) if effects.concern_others() || shared.servers.are_many() => {
                 match shared.outbox.insert(session, &effects) {
                     Ok(number) => self.commit(value, effects, Some(number)),
                     Err(error) => {
-                        // Another session ends what this one cannot.
+                        // The server ends the transaction with the session.
                         self.session = None;
                         Tried::Again(error.into())
                     }
@@ -359,7 +358,7 @@ impl Seat {
                 number.into_iter().for_each(|number| outbox.leave(number));
                 Tried::Again(StoreError::from(error).into())
             }
-            // The server has said that it did not commit; whatever is left of the transaction goes with the session.
+            // The server reports that it did not commit. The rest of the transaction ends with the session.
             (Err(error), None) if is_refusal(&error) => {
                 number.into_iter().for_each(|number| outbox.leave(number));
                 self.session = None;
@@ -374,7 +373,7 @@ impl Seat {
                     }
                     Fate::Undone => Tried::Again(StoreError::from(error).into()),
                     Fate::Unknown => {
-                        // If it was committed, this node must not be the only one that does not know.
+                        // It may be committed, and other nodes would then drop what it ends.
                         self.note(number, &effects);
                         follow(|| effects.apply(&self.shared.memory));
                         Tried::Unknown(error.to_string())
@@ -384,14 +383,15 @@ impl Seat {
         }
     }
 
-    /// Notes what has ended, before it is applied to what this node remembers.
+    /// Notes what has ended, before it is applied to memory.
     fn note(&self, number: Option<Number>, effects: &Effects) {
         if let Some(number) = number {
-            self.shared.reach.committed(number.lane, number.number, effects);
+            let ends = effects.stamps().map(reach::bits);
+            self.shared.reach.committed(number.lane, number.number, ends);
         }
     }
 
-    /// What became of a transaction whose COMMIT was not answered: its row says so.
+    /// The outcome of a transaction whose COMMIT was not answered, from its row.
     fn settle(&mut self, number: Number) -> Fate {
         let shared = Arc::clone(&self.shared);
         match self.session() {
@@ -404,8 +404,8 @@ impl Seat {
     }
 }
 
-/// Runs a read whose transaction has begun; answers whether the session can be used again. `answer` has its outcome
-/// before the transaction is ended, which nobody needs to wait for.
+/// Runs a read whose transaction has begun. Returns whether the session can be used again. `answer` gets the result
+/// before the transaction ends, so that the caller does not wait for that.
 fn run_read<T>(
     session: &Session,
     job: impl FnOnce(&Conn<'_>) -> Result<T>,
@@ -414,17 +414,17 @@ fn run_read<T>(
     let found = catch_unwind(AssertUnwindSafe(|| job(&Conn::maria(session))));
     answer(found.unwrap_or_else(|panic| Err(StoreError::Panic(super::panic_text(&*panic)))));
     let is_kept = || session.take_trouble() != Some(Trouble::Lost);
-    // A connection that is lost would be waited for once more.
+    // On a lost connection the COMMIT would wait once more.
     is_kept() && session.batch("COMMIT").is_ok() && is_kept()
 }
 
-/// How one try of a write ended.
+/// Outcome of one try of a write.
 enum Tried<T, E> {
     Committed(T, Effects),
-    /// Nothing is done, and the same job may succeed.
+    /// Nothing was done, and the same job may succeed.
     Again(E),
-    /// Nothing is done.
+    /// Nothing was done.
     Refused(E),
-    /// It may be committed.
+    /// It may have been committed.
     Unknown(String),
 }

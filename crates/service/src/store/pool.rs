@@ -1,5 +1,5 @@
-//! A fixed number of threads, each with a state of its own (a connection, or nothing), behind one
-//! bounded queue. Blocking or CPU-heavy work runs here, never on an event loop.
+//! A fixed number of threads, each with its own state (a connection, or nothing), behind one bounded queue. Blocking or
+//! CPU-heavy work runs here, never on an event loop.
 
 use crate::ops::memory::{self, Tidy};
 use crate::ops::thread::Joined;
@@ -12,15 +12,15 @@ use tokio::sync::oneshot;
 
 type Job<S> = Box<dyn FnOnce(&mut S) + Send>;
 
-/// Threads that run jobs. Dropping it lets the queued jobs finish and joins the threads.
+/// Threads that run jobs. Dropping it finishes the queued jobs and joins the threads.
 pub struct Pool<S> {
-    // Before the threads: it ends them.
+    // Dropped before the threads, which ends them.
     queue: Sender<Job<S>>,
     _threads: Vec<Joined>,
     jobs: Arc<AtomicU64>,
 }
 
-/// Why a job gave no result.
+/// Error of a job without a result.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum PoolError {
     /// The queue is full.
@@ -36,9 +36,9 @@ pub enum PoolError {
 
 impl<S: Send + 'static> Pool<S> {
     /// Starts one thread for each state; at most `queue` jobs wait.
-    pub fn start(name: &str, states: Vec<S>, queue: usize) -> std::io::Result<Pool<S>> {
+    pub(crate) fn start(name: &str, states: Vec<S>, queue: usize) -> std::io::Result<Pool<S>> {
         let (queue, receive) = bounded::<Job<S>>(queue);
-        // Whole from the first thread on: should one not start, the sender goes before the others are waited for.
+        // A complete pool from the first thread on: if one does not start, the sender is dropped before the threads.
         let mut pool = Pool { queue, _threads: Vec::new(), jobs: Arc::default() };
         for (i, state) in states.into_iter().enumerate() {
             let (receive, jobs) = (receive.clone(), Arc::clone(&pool.jobs));
@@ -48,23 +48,20 @@ impl<S: Send + 'static> Pool<S> {
         Ok(pool)
     }
 
-    /// Runs a job on a free thread. A job whose caller has gone before it starts is skipped.
-    ///
-    /// # Errors
-    /// When the queue is full, the pool closes, or the job panics.
-    pub async fn run<T: Send + 'static>(
+    /// Runs a job on a free thread. Skips it if its caller is gone before it starts.
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut S) -> T + Send + 'static,
     ) -> Result<T, PoolError> {
         let run = self.ask(move |state, answer| {
             let outcome = catch_unwind(AssertUnwindSafe(|| job(state)));
-            // The caller may have left meanwhile; its result is then nobody's.
+            // The caller may be gone meanwhile.
             let _ = answer.send(outcome.map_err(|panic| PoolError::Panicked(panic_text(&*panic))));
         });
         run.await?
     }
 
-    /// [`run`](Self::run) for a job that answers by itself, and does not panic.
+    /// [`run`](Self::run) for a job that sends its result itself, and does not panic.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut S, oneshot::Sender<T>) + Send + 'static,
@@ -78,10 +75,7 @@ impl<S: Send + 'static> Pool<S> {
         result.await.map_err(|_| PoolError::Closed)
     }
 
-    /// [`run`](Self::run) for whoever does not wait. The job must not panic.
-    ///
-    /// # Errors
-    /// When the queue is full or the pool closes: the job does not run then.
+    /// [`run`](Self::run) without a result. The job must not panic. With an error, it does not run.
     pub(crate) fn hand_over(
         &self,
         job: impl FnOnce(&mut S) + Send + 'static,
@@ -93,12 +87,12 @@ impl<S: Send + 'static> Pool<S> {
     }
 
     /// Jobs waiting now.
-    pub fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.queue.len()
     }
 
     /// Jobs run so far.
-    pub fn jobs(&self) -> u64 {
+    pub(crate) fn jobs(&self) -> u64 {
         self.jobs.load(Ordering::Relaxed)
     }
 }
@@ -136,6 +130,7 @@ crate::opaque_debug!(Pool<S>, S);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::task::Poll;
 
     #[tokio::test]
     async fn a_full_queue_refuses_and_a_panic_ends_one_job_only() {
@@ -154,19 +149,14 @@ mod tests {
         };
         running.await.unwrap();
         let mut queued = Box::pin(pool.run(|()| panic!("boom")));
-        assert!(futures_poll_once(queued.as_mut()).await.is_none(), "it waits");
+        assert!(
+            std::future::poll_fn(|cx| Poll::Ready(queued.as_mut().poll(cx).is_pending())).await,
+            "it waits"
+        );
         assert_eq!(pool.run(|()| ()).await, Err(PoolError::Full));
         release.send(()).unwrap();
         busy.await.unwrap().unwrap();
         assert_eq!(queued.await, Err(PoolError::Panicked("boom".to_owned())));
         assert_eq!(pool.run(|()| 7).await, Ok(7));
-    }
-
-    async fn futures_poll_once<F: Future + Unpin>(mut future: F) -> Option<F::Output> {
-        std::future::poll_fn(|cx| match std::pin::Pin::new(&mut future).poll(cx) {
-            std::task::Poll::Ready(value) => std::task::Poll::Ready(Some(value)),
-            std::task::Poll::Pending => std::task::Poll::Ready(None),
-        })
-        .await
     }
 }

@@ -1,16 +1,16 @@
-//! Files for their owner alone: hashes of passwords are in them.
+//! Files that only their owner may read: they hold hashes of passwords.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
-/// Mode of the data directory, as far as this program makes it.
+/// Mode of a data directory that this program creates.
 const DIRECTORY: u32 = 0o700;
 const FILE: u32 = 0o600;
 
-/// Makes a data directory with those above it, if it is missing. One that is there is its operator's: a
-/// warning says when others may put files into it.
+/// Creates a data directory and its parents, if missing. An existing one belongs to the operator; a warning is logged
+/// when others may put files into it.
 pub(super) fn directory(dir: &Path) -> std::io::Result<()> {
     DirBuilder::new().recursive(true).mode(DIRECTORY).create(dir)?;
     let mode = std::fs::metadata(dir)?.permissions().mode() & 0o7777;
@@ -24,7 +24,7 @@ pub(super) fn directory(dir: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Opens a file for reading and writing, made with the mode if it is missing.
+/// Opens a file for reading and writing, and creates it if missing.
 pub(super) fn open(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     let file = options.read(true).write(true).create(true).truncate(false).mode(FILE).open(path)?;
@@ -32,8 +32,8 @@ pub(super) fn open(path: &Path) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// Takes rights from others that an earlier version or an operator gave them. Where the system refuses that,
-/// a warning names the file: it can be served all the same.
+/// Removes permissions of other users that an earlier version or an operator gave. A failure is logged: the file can be
+/// served all the same.
 pub(super) fn close_to_others(path: &Path) {
     let closed = std::fs::metadata(path).and_then(|found| {
         if found.permissions().mode() & 0o077 == 0 {
@@ -47,4 +47,12 @@ pub(super) fn close_to_others(path: &Path) {
         }
         _ => {}
     }
+}
+
+/// Moves a file to its place: durable, and complete or absent after a crash.
+pub(super) fn place(from: &Path, to: &Path) -> std::io::Result<()> {
+    File::open(from)?.sync_all()?;
+    std::fs::rename(from, to)?;
+    let directory = to.parent().filter(|directory| !directory.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }

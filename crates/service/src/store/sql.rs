@@ -1,8 +1,7 @@
-//! SQL as the systems write it: one connection, one statement, one row, whichever engine is behind them.
+//! Connections, statements and rows for both engines.
 //!
-//! A system's store is written once. Most statements are the same text on SQLite and on MariaDB; where they are not,
-//! [`Sql::each`] has both side by side. Parameters are `?`, or `?1`, `?2` when one is used twice.
-#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
+//! A system's store is written once. Most statements have the same text for SQLite and MariaDB; where they do not,
+//! [`Sql::each`] holds both. Parameters are `?`, or `?1`, `?2` when one is used twice.
 
 mod value;
 
@@ -12,7 +11,7 @@ use super::maria::{Done, Session};
 use super::{Result, StoreError};
 use std::collections::HashMap;
 
-/// Ids of rows that are asked for together are a multiple of this: pages have 20 or 100 rows, and one more.
+/// The number of ids in a statement is a multiple of this: pages have 20 or 100 rows, and one more.
 const IDS_STEP: usize = 21;
 
 #[derive(Clone, Copy, Debug)]
@@ -22,12 +21,11 @@ pub(crate) struct Sql<'a> {
 }
 
 impl<'a> Sql<'a> {
-    /// One text for each engine, with the same parameters and columns.
+    /// Both texts have the same parameters and columns.
     pub(crate) const fn each(sqlite: &'a str, maria: &'a str) -> Self {
         Self { sqlite, maria }
     }
 
-    /// The text for SQLite.
     #[cfg(test)]
     pub(crate) fn sqlite(self) -> &'a str {
         self.sqlite
@@ -76,22 +74,18 @@ impl Row<'_> {
 }
 
 /// The first columns of a row, as a tuple: `let (id, name) = columns(row)?`.
-///
-/// # Errors
-/// As [`Row::get`].
 pub(crate) fn columns<T: Columns>(row: &Row<'_>) -> Result<T> {
-    T::of(row)
+    T::read(row)
 }
 
-/// A tuple of columns.
 pub(crate) trait Columns: Sized {
-    fn of(row: &Row<'_>) -> Result<Self>;
+    fn read(row: &Row<'_>) -> Result<Self>;
 }
 
 macro_rules! tuples {
     ($first:ident $($rest:ident)*) => {
         impl<$first: Column $(, $rest: Column)*> Columns for ($first, $($rest,)*) {
-            fn of(row: &Row<'_>) -> Result<Self> {
+            fn read(row: &Row<'_>) -> Result<Self> {
                 let mut at = 0..;
                 let mut next = || at.next().unwrap_or_default();
                 Ok((row.get::<$first>(next())?, $(row.get::<$rest>(next())?,)*))
@@ -113,51 +107,59 @@ impl<'c> Conn<'c> {
     }
 
     /// All rows of a query.
-    ///
-    /// # Errors
-    /// When the store cannot answer, as all of these.
     pub(crate) fn rows<'s, T>(
         &self,
         sql: impl Into<Sql<'s>>,
         values: &[Value<'_>],
         mut read: impl FnMut(&Row<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
-        let sql = sql.into();
-        match self.0 {
-            Engine::Sqlite(conn) => {
-                let mut statement = conn.prepare_cached(sql.sqlite)?;
-                let mut rows = statement.query(rusqlite::params_from_iter(values))?;
-                let mut found = Vec::new();
-                while let Some(row) = rows.next()? {
-                    found.push(read(&Row(Cells::Sqlite(row)))?);
-                }
-                Ok(found)
-            }
-            Engine::Maria(session) => {
-                let rows = session.query(sql.maria, values)?;
-                rows.iter().map(|row| read(&Row(Cells::Maria(row)))).collect()
-            }
-        }
+        let mut found = Vec::new();
+        self.each(sql.into(), values, |row| {
+            found.push(read(row)?);
+            Ok(true)
+        })?;
+        Ok(found)
     }
 
+    /// The first row of a query, if any.
     pub(crate) fn first<'s, T>(
         &self,
         sql: impl Into<Sql<'s>>,
         values: &[Value<'_>],
-        read: impl FnOnce(&Row<'_>) -> Result<T>,
+        mut read: impl FnMut(&Row<'_>) -> Result<T>,
     ) -> Result<Option<T>> {
-        let sql = sql.into();
+        let mut found = None;
+        self.each(sql.into(), values, |row| {
+            found = Some(read(row)?);
+            Ok(false)
+        })?;
+        Ok(found)
+    }
+
+    /// Passes the rows of a query to `take` until it returns `false`.
+    fn each(
+        &self,
+        sql: Sql<'_>,
+        values: &[Value<'_>],
+        mut take: impl FnMut(&Row<'_>) -> Result<bool>,
+    ) -> Result<()> {
         match self.0 {
             Engine::Sqlite(conn) => {
                 let mut statement = conn.prepare_cached(sql.sqlite)?;
                 let mut rows = statement.query(rusqlite::params_from_iter(values))?;
-                rows.next()?.map(|row| read(&Row(Cells::Sqlite(row)))).transpose()
+                while let Some(row) = rows.next()?
+                    && take(&Row(Cells::Sqlite(row)))?
+                {}
             }
             Engine::Maria(session) => {
-                let rows = session.query(sql.maria, values)?;
-                rows.first().map(|row| read(&Row(Cells::Maria(row)))).transpose()
+                for row in session.query(sql.maria, values)? {
+                    if !take(&Row(Cells::Maria(&row)))? {
+                        break;
+                    }
+                }
             }
         }
+        Ok(())
     }
 
     /// The only row of a query that always has one.
@@ -165,13 +167,14 @@ impl<'c> Conn<'c> {
         &self,
         sql: impl Into<Sql<'s>>,
         values: &[Value<'_>],
-        read: impl FnOnce(&Row<'_>) -> Result<T>,
+        read: impl FnMut(&Row<'_>) -> Result<T>,
     ) -> Result<T> {
         let found = self.first(sql, values, read)?;
         found.ok_or_else(|| StoreError::Other("a query found no row".to_owned()))
     }
 
-    /// The row of each of these ids, which differ, in their order. The statement begins with the column of the id and ends with `= ?`.
+    /// The row of each of these distinct ids, in their order. The statement begins with the column of the id and ends
+    /// with `= ?`.
     pub(crate) fn rows_of<T>(
         &self,
         sql: &str,
@@ -185,8 +188,8 @@ impl<'c> Conn<'c> {
         Err(StoreError::Other("a query found no row".to_owned()))
     }
 
-    /// [`rows_of`](Self::rows_of), without the ids that have no row.
-    /// SQLite, which is only a call away, is asked for each; the server once for all.
+    /// [`rows_of`](Self::rows_of), without the ids that have no row. On SQLite, which is only a call away, each id is a
+    /// query; on the server all are one.
     pub(crate) fn rows_found<T>(
         &self,
         sql: &str,
@@ -197,7 +200,7 @@ impl<'c> Conn<'c> {
             let one = |id: &i64| self.first(sql, &[Value::Integer(*id)], &read).transpose();
             return ids.iter().filter_map(one).collect();
         };
-        // Some more of the same, so that few lengths are prepared.
+        // The last id is repeated, so that few lengths are prepared.
         let asked = ids.len().next_multiple_of(IDS_STEP);
         let values: Vec<_> = ids
             .iter()
@@ -236,12 +239,12 @@ impl<'c> Conn<'c> {
         }
     }
 
-    /// Changes rows; answers how many were found (an update that leaves a row as it is counts it).
+    /// Changes rows. Returns the number of rows found (an update that leaves a row as it is counts it).
     pub(crate) fn run<'s>(&self, sql: impl Into<Sql<'s>>, values: &[Value<'_>]) -> Result<usize> {
         Ok(self.execute(sql.into(), values)?.rows)
     }
 
-    /// Inserts one row; answers the id that the store has chosen.
+    /// Inserts one row. Returns the id that the store has chosen.
     pub(crate) fn insert<'s>(&self, sql: impl Into<Sql<'s>>, values: &[Value<'_>]) -> Result<i64> {
         Ok(self.execute(sql.into(), values)?.id)
     }
@@ -256,8 +259,8 @@ impl<'c> Conn<'c> {
         Ok((done.rows > 0).then_some(done.id))
     }
 
-    /// [`insert`](Self::insert), unless a row with the same key is there. `INSERT INTO table (…) VALUES (…)` is to
-    /// end there: what the engine does with a key that is taken follows from the method.
+    /// [`insert`](Self::insert), unless a row with the same key exists. The statement is `INSERT INTO table (…) VALUES
+    /// (…)`; the method adds what the engine needs to ignore an existing key.
     pub(crate) fn insert_new(&self, sql: &str, values: &[Value<'_>]) -> Result<Option<i64>> {
         match self.0 {
             Engine::Sqlite(_) => self.insert_some(&format!("{sql} ON CONFLICT DO NOTHING"), values),
@@ -267,12 +270,12 @@ impl<'c> Conn<'c> {
         }
     }
 
-    /// Whether other transactions write at the same time, so that what was read may change before it is written.
+    /// Whether other transactions write at the same time, so that a row may change between a read and a write.
     pub(crate) fn is_shared(&self) -> bool {
         matches!(self.0, Engine::Maria(_))
     }
 
-    /// Statements without values, a `;` after each, of which none answers rows.
+    /// Runs statements without values and rows, a `;` after each.
     #[cfg(test)]
     pub(crate) fn batch(&self, sql: &str) -> Result<()> {
         match self.0 {
@@ -284,7 +287,7 @@ impl<'c> Conn<'c> {
         }
     }
 
-    /// One statement without values, which may hold a `;`.
+    /// Runs one statement without values, which may hold a `;`.
     #[cfg(test)]
     pub(crate) fn definition(&self, sql: &str) -> Result<()> {
         match self.0 {
@@ -293,7 +296,7 @@ impl<'c> Conn<'c> {
         }
     }
 
-    /// Statements for SQLite alone, on its own connection.
+    /// The connection of SQLite.
     #[cfg(test)]
     pub(crate) fn embedded(&self) -> &'c rusqlite::Connection {
         match self.0 {

@@ -1,14 +1,12 @@
-//! The embedded store: SQLite in write-ahead mode with `synchronous=FULL`, many readers and **one
-//! writer thread with group commit**.
+//! The embedded store: SQLite in write-ahead mode with `synchronous=FULL`, many readers and **one writer thread with
+//! group commit**.
 //!
-//! Why one writer: SQLite has one write lock anyway; asking for it from many connections turns into
-//! `SQLITE_BUSY` under load, and every commit would pay for a sync of its own. One thread that
-//! drains the waiting jobs, runs each so that it can be undone alone and commits once pays one sync
-//! for all of them.
+//! One writer, because SQLite has one write lock: requests for it from many connections become `SQLITE_BUSY` under
+//! load, and every commit would pay for its own sync. One thread that drains the waiting jobs, runs each so that it can
+//! be undone alone and commits once pays one sync for all of them.
 //!
-//! What is promised: a write that was answered `Ok` is in a commit that was synced before. A job
-//! that fails rolls back alone. A commit that fails answers every job in it with an error.
-#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
+//! A write that returned `Ok` is in a commit that was synced before. A failed job is rolled back alone. A failed commit
+//! fails every job in it.
 
 #[cfg(test)]
 pub(super) mod fixtures;
@@ -20,6 +18,7 @@ mod reserve;
 mod tests;
 mod writer;
 
+pub(super) use log::checkpoint;
 #[cfg(test)]
 pub(crate) use migrations::test_schema;
 pub(super) use migrations::{SCHEMA_VERSION, run_to, version as schema_version};
@@ -31,7 +30,7 @@ use super::sql::Conn;
 use super::{FileSizes, Pool, Result, StoreError, StoreMetrics, Tx, backup, handover, private};
 use crate::config::DatabaseSettings;
 use log::{Checkpoints, Log};
-use reader::{Bounds, Reader};
+use reader::Reader;
 use reserve::Reserve;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -39,18 +38,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the writer waits for a lock that another process holds.
+/// Longest wait of the writer for a lock that another process holds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Name of the database file in the data directory.
 pub const FILE: &str = "madang.db";
 
 pub(super) struct Embedded {
-    // Order matters: readers close before the writer, whose connection then takes the log back in.
+    // Order matters: readers close before the writer, whose connection then copies the log into the database.
     readers: Pool<Reader>,
     checkpoints: Checkpoints,
     pub(super) writer: Writer,
-    // Last: it takes the room that the closed files leave.
+    // Last: it takes the space that the closed files leave.
     _reserve: Reserve,
     log: Arc<Log>,
     path: PathBuf,
@@ -103,7 +102,7 @@ impl Embedded {
         Ok(Self { readers, checkpoints, writer, _reserve, log, path })
     }
 
-    /// Runs one read transaction on a reader thread, for so long at most.
+    /// Runs one read transaction on a reader thread, with a time limit.
     pub(super) async fn read<T, F>(&self, time: Option<Duration>, job: F) -> Result<T>
     where
         T: Send + 'static,
@@ -112,7 +111,7 @@ impl Embedded {
         // Dropped with this future.
         let here = Arc::new(());
         let waits = Arc::downgrade(&here);
-        let answer = self.readers.run(move |reader| reader.run(Bounds { time, waits }, job));
+        let answer = self.readers.run(move |reader| reader.run(time, waits, job));
         answer.await.unwrap_or_else(|error| Err(error.into()))
     }
 
@@ -125,11 +124,10 @@ impl Embedded {
             waiting_reads: self.readers.waiting() as u64,
             checkpoints,
             log_cuts,
-            ..self.writer.stats.counted.metrics()
+            ..self.writer.stats.metrics()
         }
     }
 
-    /// As [`Checkpoints::cut`].
     pub(super) fn checkpoint(&self) -> Result<bool> {
         self.checkpoints.cut()
     }
@@ -143,7 +141,7 @@ impl Embedded {
     }
 }
 
-/// Adds to the refusal of a newer store where the copy is that an upgrade kept.
+/// Adds the path of the copy that an upgrade kept to the refusal of a newer store.
 fn way_back(error: StoreError, dir: &Path) -> StoreError {
     let copy = backup::copy_of_schema(dir, SCHEMA_VERSION);
     match error {
@@ -156,33 +154,26 @@ fn way_back(error: StoreError, dir: &Path) -> StoreError {
     }
 }
 
-/// One reader a core, at least two, so that one long read never blocks all others.
+/// One reader for each core, at least two, so that one long read never blocks all others.
 fn fitted_readers() -> usize {
     std::thread::available_parallelism().map_or(2, |n| n.get().max(2))
 }
 
 /// The path of a file that SQLite keeps beside the database.
-fn beside(path: &Path, end: &str) -> PathBuf {
+pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     name.into()
 }
 
-/// Looks at the file before anything may write to it: choosing the journal mode already does.
+/// Refuses a file of another program before anything writes to it, as choosing the journal mode does.
 ///
-/// The look is `immutable`: no lock, no log, no index beside the file. What is still in a log is not
-/// seen, and a file that cannot be read this way is left to the real opening, which says why.
+/// It is opened as `immutable`: no lock, no log, no index beside the file. The content of a log is not seen. A file
+/// that cannot be read this way is left to the real opening, which reports the reason.
 fn refuse_foreign(path: &Path) -> Result<()> {
-    let mut uri = String::from("file:");
-    for byte in path.as_os_str().as_encoded_bytes() {
-        match byte {
-            b'/' | b'.' | b'-' | b'_' | b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => {
-                uri.push(char::from(*byte));
-            }
-            _ => uri.push_str(&format!("%{byte:02x}")),
-        }
-    }
-    uri.push_str("?immutable=1");
+    let bytes = path.as_os_str().as_encoded_bytes().iter();
+    let path: String = bytes.flat_map(|byte| ["%".to_owned(), crate::hex(&[*byte])]).collect();
+    let uri = format!("file:{path}?immutable=1");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -193,7 +184,7 @@ fn refuse_foreign(path: &Path) -> Result<()> {
     }
 }
 
-/// Pragmas of the writing connection. `busy_timeout` comes first: setting the journal mode may wait.
+/// Configures the writing connection. `busy_timeout` comes first: setting the journal mode may wait.
 fn configure(conn: &Connection) -> Result<()> {
     conn.busy_timeout(BUSY_TIMEOUT)?;
     let mode: String = conn.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0))?;
@@ -208,22 +199,28 @@ fn configure(conn: &Connection) -> Result<()> {
     keep_plans(conn, 128)
 }
 
-/// Keeps so many statements, and the plan of each as it is (sqlite.org/queryplanner-ng.html, "query planner stability
-/// guarantee"). Otherwise SQLite looks at the values of `LIMIT ?` and others before it plans, so it prepares such
-/// statements anew whenever they are bound: 18 % of the processor time of an uncached listing.
+/// Sets the number of prepared statements that are kept, and keeps their plans (sqlite.org/queryplanner-ng.html, "query
+/// planner stability guarantee"). Otherwise SQLite plans by the values of `LIMIT ?` and others, so it prepares such
+/// statements again whenever they are bound: 18 % of the processor time of an uncached listing.
 fn keep_plans(conn: &Connection, statements: usize) -> Result<()> {
     conn.set_prepared_statement_cache_capacity(statements);
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }
 
-/// A damaged file must stop the start, not a request at midnight. Reading every page of a large
-/// store would take longer than a start may, so above 16 MiB only the pages that opening touches are read.
+/// Refuses a damaged file at the start, not at a later request. Above 16 MiB reading every page would take too long,
+/// and only the pages that opening touches are checked.
 fn quick_check(conn: &Connection, path: &Path) -> Result<()> {
     const FULL_CHECK_UP_TO: u64 = 16 << 20;
     if std::fs::metadata(path).map_or(0, |m| m.len()) > FULL_CHECK_UP_TO {
         return Ok(());
     }
-    let found: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    check_pages(conn, "quick_check")
+}
+
+/// Runs `quick_check` over all pages and rows, or `integrity_check`, which compares indexes with rows as well and takes
+/// several times as long.
+pub(super) fn check_pages(conn: &Connection, check: &str) -> Result<()> {
+    let found: String = conn.query_row(&format!("PRAGMA {check}(1)"), [], |row| row.get(0))?;
     if found == "ok" { Ok(()) } else { Err(StoreError::Corrupt(found.replace('\n', " "))) }
 }

@@ -1,12 +1,11 @@
-//! Stores of tests.
-#![allow(clippy::disallowed_types, reason = "looks at the rows with queries of its own")]
+//! Stores for tests.
 
 use super::{Result, Store, Tx};
 use crate::config::Sources;
 use std::ops::RangeInclusive;
 
 impl Store {
-    /// A fresh one of these settings, in a directory of its own.
+    /// A new store with these settings, in its own directory.
     pub(crate) fn fresh(sources: &Sources) -> (Store, tempfile::TempDir) {
         let dir = tempfile::tempdir().unwrap();
         let settings = sources.resolve().unwrap().database;
@@ -20,26 +19,25 @@ impl Store {
         done.unwrap();
     }
 
-    /// Users with these ids, of a name and nothing else.
+    /// Adds users with these ids.
     pub(crate) async fn add_users(&self, ids: RangeInclusive<i64>) {
         let rows: Vec<_> = ids.map(|id| format!("({id}, 'user-{id}', '-', 11, 0)")).collect();
         let columns = "id, nickname, password_hash, region_id, created_at_ms";
         self.execute(format!("INSERT INTO users ({columns}) VALUES {}", rows.join(", "))).await;
     }
 
-    /// The number that a query finds.
     pub(crate) async fn number(&self, sql: &'static str) -> i64 {
         self.read(move |conn| conn.one(sql, &[])).await.unwrap()
     }
 
-    /// What SQLite intends to do for a statement, a line for each step.
+    /// SQLite's plan of a statement, one line for each step.
     pub(crate) async fn plan(&self, sql: &str) -> String {
         let sql = sql.to_owned();
         self.read(move |conn| Ok(plan(conn.embedded(), &sql))).await.unwrap().join("\n")
     }
 }
 
-/// The steps of SQLite for a statement.
+/// The steps of SQLite's plan of a statement.
 pub(crate) fn plan(conn: &rusqlite::Connection, sql: &str) -> Vec<String> {
     let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
     let nothing = rusqlite::params_from_iter(vec![0; explain.parameter_count()]);

@@ -1,4 +1,4 @@
-//! A write transaction as its job sees it.
+//! Write transactions.
 
 use super::effects::Effects;
 use super::sql::{Conn, Sql, params};
@@ -6,7 +6,7 @@ use super::{Result, StoreError, panic_text};
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// One write transaction; it stands or falls by itself, also within a group's.
+/// A write transaction of one job. It fails alone, also in a group commit.
 pub(crate) struct Tx<'conn> {
     conn: Conn<'conn>,
     pub(super) effects: Effects,
@@ -17,19 +17,19 @@ impl<'conn> Tx<'conn> {
         Self { conn, effects: Effects::default() }
     }
 
-    /// What is to follow from this job once it is committed; nothing does when it fails.
+    /// Effects to apply after the commit; none when the job fails.
     pub(crate) fn effects(&mut self) -> &mut Effects {
         &mut self.effects
     }
 
-    /// Locks the row of this id until the end, so that what is read of it now is still so when it is written. Answers
-    /// whether there is one. Where transactions run one after the other, a look is enough.
+    /// Locks the row of this id until the end, so that it cannot change between a read and a write. Returns whether it
+    /// exists. Where transactions run one after the other, no lock is needed.
     pub(crate) fn hold(&self, table: &str, id: i64) -> Result<bool> {
         self.locked(table, id, "FOR UPDATE")
     }
 
-    /// The same for a row that this transaction refers to and does not change: others may refer to it, too, but
-    /// nobody can take it away.
+    /// [`hold`](Self::hold) for a row that this transaction refers to and does not change. Others may refer to it
+    /// too, but not delete it.
     pub(crate) fn keep(&self, table: &str, id: i64) -> Result<bool> {
         self.locked(table, id, "LOCK IN SHARE MODE")
     }
@@ -50,7 +50,7 @@ impl<'conn> Deref for Tx<'conn> {
 
 crate::opaque_debug!(Tx<'_>);
 
-/// Runs a job; a panic in it is an error.
+/// Runs a job; a panic becomes an error.
 pub(super) fn caught<T, E: From<StoreError>>(
     job: impl FnOnce(&mut Tx<'_>) -> Result<T, E>,
     tx: &mut Tx<'_>,
@@ -61,8 +61,7 @@ pub(super) fn caught<T, E: From<StoreError>>(
     }
 }
 
-/// Runs what follows a commit. A panic in it is a bug, but the write stands: the rest still runs, and the caller gets
-/// its answer.
+/// Runs an action that follows a commit. A panic in it is logged: the write stands, and its caller gets the result.
 pub(crate) fn follow(what: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(what)) {
         tracing::error!("a panic after a commit: {}", panic_text(&*panic));

@@ -1,17 +1,12 @@
-//! What goes wrong, and whether all is well again afterwards.
+//! Faults, and the final check that all nodes have recovered.
 
-use super::super::database::{KEYS, Logged, buckets};
-use super::{BUSY, Kind, MS, NODES, Violation, World};
+use super::super::database::{KEYS, Logged};
+use super::{BUSY, Kind, MS, NODES, World};
 
 impl World {
     pub(super) fn something_goes_wrong(&mut self) {
         if self.now > BUSY {
-            for node in 0..NODES {
-                if !self.nodes[node].alive {
-                    self.nodes[node].alive = true;
-                }
-            }
-            return;
+            return self.nodes.iter_mut().for_each(|node| node.alive = true);
         }
         let node = self.below(NODES as u64) as usize;
         match self.below(8) {
@@ -19,7 +14,7 @@ impl World {
             3 => self.die(node),
             4 => self.shared.clear(),
             5 => {
-                // The tier goes back to what it was some time ago.
+                // The shared cache goes back to an earlier state.
                 let before = std::mem::replace(&mut self.shared_before, self.shared.clone());
                 self.shared = before;
             }
@@ -32,26 +27,25 @@ impl World {
     }
 
     fn pause(&mut self, node: usize) {
-        let time = self.some_time(60 * MS, 900 * MS, 4);
+        let time = self.some_time(60 * MS, 1500 * MS, 4);
         let it = &mut self.nodes[node];
         if !it.alive || it.paused_until > self.now {
             return;
         }
         it.paused_until = self.now + time;
         if self.kind == Kind::Suspended {
-            // The clock stands still meanwhile; nobody reads it before the end.
+            // The clock stops; it is not read before the end of the pause.
             it.clock.stopped += time;
         }
     }
 
     fn die(&mut self, node: usize) {
-        let timing = self.timing;
         let time = self.some_time(50 * MS, 600 * MS, 4);
         let it = &mut self.nodes[node];
         if !it.alive || it.paused_until > self.now {
             return;
         }
-        it.restart(timing);
+        it.restart();
         it.alive = false;
         // The server notices that its sessions have ended.
         self.after(time, move |world| world.nodes[node].alive = true);
@@ -59,31 +53,30 @@ impl World {
 
     fn fail_over(&mut self) {
         let now = self.now;
-        // A crash keeps what was durable; a replica has what it had received.
+        // A crash keeps all commits; a replica has those that it received.
         let kept = if self.one_in(2) { self.database.log.len() } else { self.replica.applied };
         self.database.fail_over(now, kept);
         self.ids += 1;
         let history = self.ids;
         self.database.leased_until = Default::default();
         self.database.write(now, Logged::History(history));
-        // The replica begins anew, from a copy.
+        // The replica starts again from a copy.
         self.replica = self.database.primary.clone();
     }
 
-    /// When nothing happens any more, every node knows everything, without gaps.
+    /// Checks that at the end every node knows everything, without gaps.
     pub(super) fn came_to_rest(&mut self) {
         if self.violation.is_some() {
             return;
         }
         for (n, node) in self.nodes.iter_mut().enumerate() {
             let lately = node.clock.read(self.now - 1000 * MS);
-            let label = node.follower.label();
-            let fresh = node.follower.is_fresh(lately);
-            let useful = (0..KEYS).all(|key| node.follower.admits(&label, &buckets(key)));
+            let label = node.reach.label();
+            let fresh = node.polled_from.is_some_and(|from| self.timing.covers(from, lately));
+            let useful = (label.iter()).any(|label| (0..KEYS).all(|key| node.admits(label, key)));
             if node.alive && !(fresh && useful) {
-                let position = &label.position;
-                let what = format!("node {n} has not caught up: fresh {fresh}, at {position:?}");
-                self.violation = Some(Violation(what));
+                let what = format!("node {n} has not caught up: fresh {fresh}, at {label:?}");
+                self.violation = Some(what);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Whose numbers are whose, and the rows of those that were left.
+//! Owners of lanes, and the rows of abandoned numbers.
 
 use super::super::database::{self, LANES, Logged};
 use super::{MS, NODES, World};
@@ -6,7 +6,7 @@ use crate::Lane;
 use crate::planted::{Mistake, planted};
 
 const LEASE: u64 = 250 * MS;
-/// Rows are deleted when they are so old. In a service it is minutes; here nodes must be able to miss some.
+/// Age at which rows are deleted. In a service it is minutes; here nodes must be able to miss some.
 const RETENTION: u64 = 400 * MS;
 
 impl World {
@@ -25,7 +25,7 @@ impl World {
         self.take_over(node, lane as u8, true);
     }
 
-    /// Claims a lane in SQL and gives every number that was reserved a row; then it is this node's, or nobody's.
+    /// Claims a lane in SQL and fills every reserved number. With `keep` the node then owns the lane, else nobody does.
     fn take_over(&mut self, node: usize, lane: u8, keep: bool) {
         let history = self.database.primary.history;
         self.ids += 1;
@@ -33,7 +33,7 @@ impl World {
         let reserved = self.database.lane(lane).reserved;
         self.database.write(self.now, Logged::Lane(lane, database::Lane { epoch, reserved }));
         self.database.leased_until[usize::from(lane)] = self.now + LEASE;
-        // Rows there may be beyond what a failover has forgotten to be reserved.
+        // A failover may have lost the reservation of existing rows.
         let reserved = reserved.max(self.database.last(lane));
         self.fill_reserved(node, lane, epoch, reserved, history, keep);
     }
@@ -80,7 +80,7 @@ impl World {
         let history = self.database.primary.history;
         let it = &mut self.nodes[node];
         if it.lane_history != history {
-            // Another server: the claim may be forgotten there, and numbers of before have no rows.
+            // Another server may have lost the claim, and lacks rows of earlier numbers.
             it.lane = None;
         }
         if self.database.lane(lane).epoch == epoch
@@ -91,7 +91,7 @@ impl World {
         }
     }
 
-    /// Deletes old rows, and fills lanes that their owners have left.
+    /// Deletes old rows, and fills abandoned lanes.
     pub(super) fn keep_house(&mut self) {
         let now = self.now;
         for lane in 0..LANES {
@@ -106,7 +106,7 @@ impl World {
             }
             if planted(Mistake::DeleteBeyondGap) {
                 let last =
-                    database.primary.rows.keys().filter(|(of, n)| *of == lane && old(*n)).max();
+                    database.primary.rows.keys().filter(|(at, n)| *at == lane && old(*n)).max();
                 until = last.map_or(until, |(_, number)| *number);
             }
             if until > database.primary.marks.get(lane) {

@@ -1,9 +1,9 @@
-//! What nodes and replicas learn from the primary, and when.
+//! Polls of nodes, and replication.
 
 use super::super::database::{Commit, LANES, Server};
 use super::{Kind, MS, NODES, World};
 use crate::planted::{Mistake, planted};
-use crate::{Applied, Poll, Position, Wanted};
+use crate::{Applied, Moment, Poll};
 
 const POLL_EVERY: u64 = 8 * MS;
 const POLL_TIMEOUT: u64 = 60 * MS;
@@ -15,17 +15,15 @@ impl World {
         self.after(time, move |world| world.poll_regularly(node));
     }
 
-    /// Begins a poll unless one is under way.
+    /// Starts a poll unless one is under way.
     pub(super) fn poll(&mut self, node: usize) {
         let it = &mut self.nodes[node];
         if !it.alive || it.paused_until > self.now || it.polling.is_some() {
             return;
         }
         let began = it.clock.read(self.now);
-        let (starts, above) = match it.follower.wanted() {
-            Wanted::Everything => (true, Position::default()),
-            Wanted::Above(position) => (false, position.clone()),
-        };
+        let wanted = it.follower.wanted();
+        let (starts, above) = (wanted.is_none(), wanted.cloned().unwrap_or_default());
         self.ids += 1;
         let id = self.ids;
         self.nodes[node].polling = Some(id);
@@ -33,23 +31,22 @@ impl World {
         let first = self.below(time);
         let second = first + self.below(time - first);
         let (history, life) = (self.database.primary.history, self.nodes[node].life);
-        // Two pages, each with a snapshot of its own; the marks come with the last.
+        // Two pages, each with its own snapshot; the marks come with the last.
         self.after(first, move |world| {
             let above_too = above.clone();
             let page =
                 world.of_node(node, |server, commits| server.read(&above, 0..LANES / 2, commits));
             world.after(second - first, move |world| {
-                let commits_of = |server: &Server, commits: &[_]| {
+                let (rest, marks) = world.of_node(node, |server, commits| {
                     (server.read(&above_too, LANES / 2..LANES, commits), server.marks.clone())
-                };
-                let (rest, marks) = world.of_node(node, commits_of);
-                // A session does not outlive its server; and some polls are lost.
+                });
+                // A session ends with its server, and some polls are lost.
                 let broken = world.database.primary.history != history || world.one_in(30);
                 let rows = page.into_iter().chain(rest).collect();
-                let poll = Poll { began, history, marks, rows };
+                let poll = Poll { history, marks, rows };
                 if !broken {
                     world.on_life(node, life, time - second, move |world| {
-                        world.polled(node, id, poll, starts);
+                        world.polled(node, id, began, poll, starts);
                     });
                 }
             });
@@ -63,26 +60,36 @@ impl World {
         });
     }
 
-    fn polled(&mut self, node: usize, id: u64, mut poll: Poll<Option<usize>>, starts: bool) {
+    fn polled(
+        &mut self,
+        node: usize,
+        id: u64,
+        mut began: Moment,
+        poll: Poll<Option<usize>>,
+        starts: bool,
+    ) {
         let it = &mut self.nodes[node];
         if it.polling != Some(id) {
             return;
         }
         it.polling = None;
-        if starts != matches!(it.follower.wanted(), Wanted::Everything) {
+        if starts != it.follower.wanted().is_none() {
             return;
         }
         if planted(Mistake::DateByEnd) {
-            poll.began = it.clock.read(self.now);
+            began = it.clock.read(self.now);
         }
-        if it.follower.apply(poll) == Applied::StartAgain {
+        if it.follower.apply(poll, &it.reach) == Applied::StartAgain {
+            it.polled_from = None;
             self.poll(node);
+        } else {
+            it.polled_from = it.polled_from.max(Some(began));
         }
         self.serve_waiting(node);
     }
 
-    /// What a node reads from the database: the primary, or its own server of a cluster, which first waits until
-    /// it has everything that was committed (`wsrep_sync_wait`).
+    /// Reads from the node's server: the primary, or its own server of a cluster, which first waits until it has
+    /// everything that was committed (`wsrep_sync_wait`).
     pub(super) fn of_node<T>(
         &mut self,
         node: usize,
@@ -105,10 +112,9 @@ impl World {
             return;
         }
         let above = self.nodes[node].replica.wanted().clone();
-        let began = self.nodes[node].clock.read(self.now);
         let replica = &self.replica;
         let rows = replica.read(&above, 0..LANES, &self.database.commits);
-        let poll = Poll { began, history: replica.history, marks: replica.marks.clone(), rows };
+        let poll = Poll { history: replica.history, marks: replica.marks.clone(), rows };
         let time = self.some_time(3 * MS, 40 * MS, 10);
         self.on(node, time, move |world| world.nodes[node].replica.apply(&poll));
     }

@@ -1,16 +1,16 @@
-//! Requests, and how they are answered.
+//! Requests and their answers.
 
-use super::super::database::{KEYS, LIST, buckets};
+use super::super::database::{KEYS, LIST};
 use super::super::node::{Body, Flight, Request};
-use super::{BUSY, MS, NODES, Violation, World};
+use super::{BUSY, MS, NODES, World};
 use crate::planted::{Mistake, planted};
 
-/// A request waits so long for a fresh poll, then it is refused.
+/// Longest wait of a request for a poll; then it is refused.
 const PATIENCE: u64 = 300 * MS;
 
-/// How an answer was made, in the order of [`World::run`]'s figures.
+/// Source of an answer, in the order of [`World::run`]'s numbers.
 #[derive(Clone, Copy, Debug)]
-enum How {
+enum Source {
     Hit,
     Shared,
     Primary,
@@ -44,23 +44,23 @@ impl World {
 
     fn serve(&mut self, node: usize, request: Request) {
         let key = request.key;
-        let on = buckets(key);
+        let timing = self.timing;
         let it = &mut self.nodes[node];
-        if !it.follower.is_fresh(request.arrival) {
-            if planted(Mistake::ReplicaUnfresh) && it.follower.admits(&it.replica.label(), &on) {
+        if !it.polled_from.is_some_and(|from| timing.covers(from, request.arrival)) {
+            if planted(Mistake::ReplicaUnfresh) && it.admits(&it.replica.label(), key) {
                 return self.load(node, request, true, false);
             }
             it.waiting.push(request);
             return self.poll(node);
         }
-        if let Some((version, stamps)) = &it.cache[key]
-            && (it.follower.unmoved(stamps) || planted(Mistake::HitMoved))
+        let ended = it.ended(key);
+        if let Some((version, then)) = it.cache[key]
+            && (ended == then || planted(Mistake::HitMoved))
         {
-            let version = *version;
-            return self.answer(&request, version, How::Hit);
+            return self.answer(&request, version, Source::Hit);
         }
         if let Some(flight) = &mut it.flights[key]
-            && (it.follower.unmoved(&flight.stamps) || planted(Mistake::JoinAny))
+            && (ended == flight.ended || planted(Mistake::JoinAny))
         {
             flight.waiters.push(request);
             return;
@@ -68,29 +68,27 @@ impl World {
         if self.one_in(3) {
             return self.choose_load(node, request);
         }
-        let stamps = self.nodes[node].follower.stamps(&on);
         let there = self.some_time(300, 3 * MS, 10);
         self.on(node, there, move |world| {
             let body = world.shared.get(&key).cloned();
-            let follower = &world.nodes[node].follower;
-            let good = body.filter(|body| {
-                planted(Mistake::RemoteAny) || follower.admits(&body.label, &buckets(key))
-            });
+            let it = &world.nodes[node];
+            let good =
+                body.filter(|body| planted(Mistake::RemoteAny) || it.admits(&body.label, key));
             let Some(body) = good else { return world.choose_load(node, request) };
             let back = world.some_time(300, 5 * MS, 5);
             world.on(node, back, move |world| {
                 let it = &mut world.nodes[node];
-                if it.follower.unmoved(&stamps) || planted(Mistake::KeepMoved) {
-                    it.cache[key] = Some((body.version, it.follower.stamps(&buckets(key))));
+                if it.ended(key) == ended || planted(Mistake::KeepMoved) {
+                    it.cache[key] = Some((body.version, it.ended(key)));
                 }
-                world.answer(&request, body.version, How::Shared);
+                world.answer(&request, body.version, Source::Shared);
             });
         });
     }
 
     fn choose_load(&mut self, node: usize, request: Request) {
         let it = &self.nodes[node];
-        let passes = it.follower.admits(&it.replica.label(), &buckets(request.key));
+        let passes = it.admits(&it.replica.label(), request.key);
         let replica = (passes || planted(Mistake::ReplicaAny)) && !self.one_in(3);
         self.load(node, request, replica, true);
     }
@@ -98,15 +96,14 @@ impl World {
     fn load(&mut self, node: usize, request: Request, replica: bool, store: bool) {
         let key = request.key;
         let it = &mut self.nodes[node];
-        let stamps = it.follower.stamps(&buckets(key));
-        let label = it.follower.label();
+        let (ended, label) = (it.ended(key), it.reach.label());
         self.ids += 1;
         let id = self.ids;
         let mut alone = vec![request];
         if store {
             let waiters = std::mem::take(&mut alone);
-            // Whoever waits for an older load gets its answer all the same.
-            let older = it.flights[key].replace(Flight { id, stamps: stamps.clone(), waiters });
+            // Requests waiting on an older load get its response.
+            let older = it.flights[key].replace(Flight { id, ended, waiters });
             if let Some(older) = older {
                 self.nodes[node].flights[key].as_mut().unwrap().waiters.extend(older.waiters);
             }
@@ -116,7 +113,7 @@ impl World {
         let (history, life) = (self.database.primary.history, self.nodes[node].life);
         self.after(snapshot, move |world| {
             if world.database.primary.history != history {
-                // The session has died with its server.
+                // The session ended with its server.
                 return world.on_life(node, life, 0, move |world| {
                     if world.nodes[node].flights[key].as_ref().is_some_and(|flight| flight.id == id)
                     {
@@ -133,29 +130,35 @@ impl World {
                 let it = &mut world.nodes[node];
                 let flight = it.flights[key].take_if(|flight| flight.id == id);
                 let waiters = flight.map_or(alone, |flight| flight.waiters);
-                let now = it.follower.stamps(&buckets(key));
-                let label = if planted(Mistake::LabelAtEnd) { it.follower.label() } else { label };
-                let unmoved = it.follower.unmoved(&stamps);
+                let label = if planted(Mistake::LabelAtEnd) { it.reach.label() } else { label };
+                let unmoved = it.ended(key) == ended;
                 if store && (unmoved || planted(Mistake::StoreMoved)) {
-                    it.cache[key] = Some((version, now));
+                    it.cache[key] = Some((version, it.ended(key)));
                 }
-                // A body whose stamps have moved may go to the others: its label says what it contains.
-                if store && (unmoved || world.one_in(3)) {
+                // A body whose key has ended may be shared: its label shows what it contains.
+                if store
+                    && (unmoved || world.one_in(3))
+                    && let Some(label) = label
+                {
                     let time = world.some_time(300, 20 * MS, 10);
                     world.after(time, move |world| {
                         drop(world.shared.insert(key, Body { version, label }));
                     });
                 }
                 for (n, waiter) in waiters.iter().enumerate() {
-                    let how = if replica { How::Replica } else { How::Primary };
-                    world.answer(waiter, version, if n == 0 { how } else { How::Joined });
+                    let source = match (n, replica) {
+                        (0, true) => Source::Replica,
+                        (0, false) => Source::Primary,
+                        _ => Source::Joined,
+                    };
+                    world.answer(waiter, version, source);
                 }
             });
         });
     }
 
-    fn answer(&mut self, request: &Request, version: usize, how: How) {
-        self.served[how as usize] += 1;
+    fn answer(&mut self, request: &Request, version: usize, source: Source) {
+        self.served[source as usize] += 1;
         let commits = &self.database.commits;
         let concerns = |commit: usize| request.key == LIST || commits[commit].thing == request.key;
         let before = self
@@ -167,14 +170,14 @@ impl World {
             before.filter(|commit| commits[*commit].lost.is_none() && concerns(*commit)).max();
         let (now, asked) = (self.now, request.asked);
         if version < needed.unwrap_or(0) {
-            self.violation = Some(Violation(format!(
-                "{how:?} at {now}: {version} although {needed:?} was acknowledged before {asked}"
-            )));
+            self.violation = Some(format!(
+                "{source:?} at {now}: {version} although {needed:?} was acknowledged before {asked}"
+            ));
         }
         let grace = 2 * self.timing.delay().as_micros() as u64;
         if commits[version].lost.is_some_and(|lost| lost + grace < asked) {
-            let what = format!("{how:?} at {now}: {version}, which was lost before {asked}");
-            self.violation = Some(Violation(what));
+            let what = format!("{source:?} at {now}: {version}, which was lost before {asked}");
+            self.violation = Some(what);
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Transactions, how they end, and when they are acknowledged.
+//! Transactions and acknowledgements.
 
 use super::super::database::{Logged, THINGS};
 use super::{BUSY, Kind, MS, NODES, World};
 use crate::planted::{Mistake, planted};
 
-/// The server ends a transaction that is idle for so long.
+/// Idle time after which the server ends a transaction.
 const IDLE_TRANSACTION: u64 = 60 * MS;
 
 impl World {
@@ -22,7 +22,7 @@ impl World {
         self.after(time, World::write_somewhere);
     }
 
-    /// A write route that changes nothing and says so: it shows what it has read.
+    /// A write route that changes nothing, and whose answer shows what it has read.
     fn reveal(&mut self, node: usize, thing: usize) {
         let version = self.of_node(node, |server, _| server.versions[thing]);
         let delay = self.nodes[node].clock.takes(self.timing.delay());
@@ -37,7 +37,7 @@ impl World {
     pub(super) fn write(&mut self, node: usize, thing: usize) {
         let history = self.database.primary.history;
         let it = &mut self.nodes[node];
-        // A new connection looks at the server's history; an old one has ended with its server.
+        // A connection ends with its server; a new one reads the server's history.
         if it.lane.is_none() || it.lane_history != history {
             it.lane = None;
             return self.claim(node);
@@ -55,7 +55,7 @@ impl World {
         self.on(node, insert, move |world| world.insert(node, lane, epoch, number, thing));
     }
 
-    /// The last statement of a transaction: its row of the outbox, if the lane is still this node's.
+    /// The last statement of a transaction: inserts its row of the outbox, if the node still owns the lane.
     pub(super) fn insert(&mut self, node: usize, lane: u8, epoch: u64, number: u64, thing: usize) {
         let history = self.database.primary.history;
         let database = &mut self.database;
@@ -65,7 +65,7 @@ impl World {
             self.nodes[node].lane.take_if(|own| (own.lane(), own.epoch()) == (lane, epoch));
             return;
         }
-        // In a cluster nobody waits: the first to commit wins.
+        // A cluster has no locks: the first to commit wins.
         let locks = self.kind != Kind::Cluster;
         if locks && !database.open.insert((lane, number)) {
             return;
@@ -77,7 +77,7 @@ impl World {
                 world.database.open.remove(&(lane, number));
                 world.fill(node, lane, number, history, None);
             });
-            // Should the node die first, the server notices.
+            // If the node dies first, the server ends the transaction.
             return self.after(commit + IDLE_TRANSACTION, move |world| {
                 if world.database.primary.history == history && world.nodes[node].life != life {
                     world.database.open.remove(&(lane, number));
@@ -85,7 +85,7 @@ impl World {
             });
         }
         let deadline = self.now + IDLE_TRANSACTION;
-        // The COMMIT is sent, unless the server has given the transaction up because the node paused.
+        // The COMMIT is sent, unless the server has ended the transaction because the node paused.
         self.after(commit, move |world| {
             let it = &world.nodes[node];
             let idle = it.paused_until > deadline || it.life != life || commit > IDLE_TRANSACTION;
@@ -105,7 +105,7 @@ impl World {
             let long = if world.one_in(5) { 900 * MS } else { 150 * MS };
             let stall = world.some_time(MS, long, 10);
             let answered = !world.one_in(15);
-            // The client gives up long before a stalled commit ends.
+            // The client times out long before a stalled commit ends.
             if stall > 40 * MS || !answered {
                 let patience = sent + 40 * MS;
                 world.on_life(node, life, patience, move |world| {
@@ -117,8 +117,8 @@ impl World {
                     return;
                 }
                 world.database.open.remove(&(lane, number));
-                // Certification knows every row that was committed since this transaction began, also when it
-                // has been deleted again; a primary's lock has kept others from the number.
+                // Certification includes rows that were committed since this transaction began and deleted again. On a
+                // primary, the lock has kept others from the number.
                 let database = &mut world.database;
                 let certified = !database.made_at.contains_key(&(lane, number));
                 let made = if certified {
@@ -143,8 +143,8 @@ impl World {
         self.on(node, delay, move |world| world.acknowledge(commit));
     }
 
-    /// Of a transaction that was not committed, or whose COMMIT was never answered; then `wrote` says what it was to
-    /// write. Inserts an empty row, which waits for an open transaction with that number; who finds its own row there
+    /// Fills the number of a transaction that was not committed, or whose COMMIT was not answered; then `wrote` is
+    /// the thing that it wrote. It waits for an open transaction with that number. If the node finds its own row, it
     /// has committed.
     fn fill(&mut self, node: usize, lane: u8, number: u64, history: u64, wrote: Option<usize>) {
         if self.database.primary.history != history || planted(Mistake::LeaveGap) {
@@ -154,7 +154,7 @@ impl World {
             return self
                 .on(node, 3 * MS, move |world| world.fill(node, lane, number, history, wrote));
         }
-        // What was deleted had a row, of which nobody knows any more what was in it.
+        // A deleted number had a row, whose content is unknown.
         let deleted = number <= self.database.primary.marks.get(lane);
         let there =
             if deleted { Err(None) } else { self.database.commit(self.now, lane, number, None) };

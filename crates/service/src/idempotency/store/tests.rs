@@ -1,4 +1,4 @@
-//! One row for each key, on a real file.
+//! Idempotency keys, on a real store.
 
 use super::super::Idempotency;
 use super::*;
@@ -11,7 +11,7 @@ struct Bench {
     _dir: tempfile::TempDir,
 }
 
-/// Who makes what under which key.
+/// A create with a key.
 #[derive(Clone, Copy)]
 struct Make {
     user: i64,
@@ -131,7 +131,7 @@ async fn refusals_and_failures_are_forgotten() {
     let refused: Result<Done<Option<i64>>> =
         bench.store.write(|tx| MAKE.once().run(tx, |_| Ok(None))).await;
     assert_eq!(refused, Ok(Done::now(None)));
-    // The create succeeds, and what follows in its transaction does not.
+    // The create succeeds, and a later statement of its transaction fails.
     let undone: Result<()> = bench
         .store
         .write(|tx| {
@@ -142,7 +142,7 @@ async fn refusals_and_failures_are_forgotten() {
         .await;
     assert_eq!(undone, Err(StoreError::Busy));
     assert_eq!(bench.rows().await, (0, 0));
-    // A server does not give an id again that a broken off transaction has had.
+    // A server does not reuse an id of an undone transaction.
     let id = if bench.store.is_shared() { 2 } else { 1 };
     assert_eq!(bench.make(MAKE).await, Ok(Done::now(id)));
 }
@@ -151,7 +151,7 @@ async fn refusals_and_failures_are_forgotten() {
 async fn the_latest_keys_of_a_user_are_kept_and_no_more() {
     let bench = Bench::new().await;
     let most = i64::from(KEYS_PER_USER);
-    let keep: Result<()> = bench
+    let kept: Result<()> = bench
         .store
         .write(move |tx| {
             Make { user: 2, ..MAKE }.once().run(tx, |tx| insert(tx))?;
@@ -164,7 +164,7 @@ async fn the_latest_keys_of_a_user_are_kept_and_no_more() {
             Ok(())
         })
         .await;
-    keep.unwrap();
+    kept.unwrap();
     assert_eq!(bench.rows().await, (1, most + 1), "nothing of another user goes");
     for (key, found) in [("4", None), ("5", Some(5)), ("1004", Some(1004))] {
         let make = Make { key, ..MAKE };
@@ -203,7 +203,7 @@ async fn a_keyed_request_starts_a_sweep_and_the_next_ones_do_not() {
     bench.make(expired).await.unwrap();
     let before = bench.store.metrics().committed_jobs;
     idempotency.sweep_when_due(&bench.store);
-    // Anything it had started would be written before this.
+    // Writes of a new sweep would be counted before this one.
     tokio::task::yield_now().await;
     bench.make(Make { key: "other", ..MAKE }).await.unwrap();
     assert_eq!(bench.store.metrics().committed_jobs, before + 1);

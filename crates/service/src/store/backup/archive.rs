@@ -10,7 +10,6 @@ use std::io::{self, BufRead, BufReader, BufWriter, IntoInnerError, Read, Write};
 use std::path::Path;
 use tar::{Builder, EntryType, Header};
 
-/// Name of the first entry.
 pub(super) const MANIFEST: &str = "manifest.json";
 /// Bytes written at a time, after which progress is reported.
 const BUFFER: usize = 1 << 20;
@@ -19,7 +18,7 @@ const PACKED: usize = 128 << 10;
 /// zstd's own default. A store of posts became a fifth of its size (docs/PERFORMANCE.md).
 const LEVEL: i32 = 3;
 
-/// Writes the manifest and its files; answers the bytes written.
+/// Writes the manifest and its files. Returns the bytes written.
 pub(super) fn write(
     dir: &Path,
     manifest: &Manifest,
@@ -46,7 +45,6 @@ pub(super) fn write(
     Ok(out.bytes)
 }
 
-/// For the owner alone, as the files it was made of.
 fn header(bytes: u64) -> Header {
     let mut header = Header::new_ustar();
     header.set_entry_type(EntryType::Regular);
@@ -55,8 +53,8 @@ fn header(bytes: u64) -> Header {
     header
 }
 
-/// Unpacks a backup, with those it builds on that lie in `beside`, into an empty directory and compares everything with
-/// the manifests. `accept` is asked before anything is written.
+/// Unpacks a backup, with those it builds on, which lie in `beside`, into an empty directory and compares everything
+/// with the manifests. `accept` may refuse before anything is written.
 pub(crate) fn read(
     from: impl Read,
     beside: Option<&Path>,
@@ -104,7 +102,7 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
-/// A file that reports every piece that is read from it.
+/// A file that reports every chunk read from it.
 struct Watched<F> {
     inner: BufReader<File>,
     watch: F,

@@ -1,8 +1,9 @@
 //! A backup and those it builds on, read side by side as one store.
 //!
-//! Every archive has its blocks in ascending order. So one pass over all of them puts the store together: each block is
-//! that of the newest archive that has it. Nothing is unpacked or kept, and memory depends on the number of archives, not on
-//! the size of the store. Each archive is compared with its own manifest on the way, so a damaged one is named.
+//! Every archive has its blocks in ascending order. So one pass over all of them assembles the store: each block is
+//! that of the newest archive that has it. Nothing is unpacked to disk, and memory depends on the number of archives,
+//! not on the size of the store. Each archive is compared with its own manifest on the way, so errors name the
+//! damaged one.
 
 use super::archive::MANIFEST;
 use super::manifest::{Entry, Manifest};
@@ -15,19 +16,19 @@ use std::io::{self, BufReader, Read, Write as _};
 use std::path::{Component, Path};
 use tar::{Archive, Entries, EntryType};
 
-/// Bytes of a block: a page of the store, because rows that belong together are seldom in pages side by side.
+/// Bytes of a block: a page of the store, because changed pages are seldom neighbours.
 pub(super) const BLOCK: usize = 4096;
-/// Most archives of a chain: a full backup and an incremental one for each further day of a month. Each takes some 2.5 MB
-/// of memory while it is read.
+/// Most archives of a chain: a full backup and an incremental one for each further day of a month. Each takes about
+/// 2.5 MB of memory while it is read.
 pub(super) const LONGEST_CHAIN: usize = 32;
-/// Longest manifest or key that is read: some hundred times the usual.
+/// Longest manifest or key: about a hundred times the usual.
 const LONGEST_TEXT: u64 = 64 << 10;
 /// Bytes read at a time.
 pub(super) const CHUNK: usize = 128 << 10;
 
 type Unpacked<'r> = zstd::Decoder<'static, BufReader<Box<dyn Read + 'r>>>;
 
-/// The archives of a chain. They are apart from [`Chain`], which borrows from each.
+/// The archives of a chain, which [`Chain`] borrows.
 #[derive(Default)]
 pub(super) struct Archives<'r>([Slot<'r>; LONGEST_CHAIN]);
 
@@ -38,7 +39,7 @@ struct Slot<'r> {
 }
 
 impl Archives<'_> {
-    /// Reads all to their ends: only there are the checksum of zstd and a missing tail seen.
+    /// Reads all to their ends, where zstd checks its checksum and detects truncation.
     pub(super) fn finish(self) -> Result<(), BackupError> {
         for Slot { place, archive } in self.0 {
             let Some(archive) = archive else { break };
@@ -58,14 +59,13 @@ fn unlike_manifest(entry: &Entry) -> BackupError {
     BackupError::Damaged(format!("{} is not what the manifest says", entry.name))
 }
 
-/// The store of a backup, block by block.
 pub(super) struct Chain<'a, 'r> {
     /// The newest first.
     layers: Vec<Layer<'a, 'r>>,
     /// Number of the next block.
     at: u64,
     block: Vec<u8>,
-    /// Of the store, where no archive has all of it.
+    /// Hash of the store, if no archive has all of it.
     sum: Option<Sha256>,
 }
 
@@ -73,21 +73,23 @@ impl<'a, 'r> Chain<'a, 'r> {
     /// Opens the backup that `from` reads, and those it builds on, which lie in `beside`. `place` names it in messages.
     pub(super) fn open(
         archives: &'a mut Archives<'r>,
-        place: Option<String>,
+        mut place: Option<String>,
         from: impl Read + 'r,
         beside: Option<&Path>,
     ) -> Result<Self, BackupError> {
         let mut layers: Vec<Layer<'a, 'r>> = Vec::new();
         let mut from: Box<dyn Read + 'r> = Box::new(from);
-        let mut place = place;
-        for slot in &mut archives.0 {
-            let layer = Layer::open(slot, place, from)?;
+        for Slot { place: kept, archive } in &mut archives.0 {
+            *kept = place;
+            let here = kept.as_deref();
+            let opened = Layer::open(archive, here, from);
+            let layer = opened.map_err(|error| error.about(here))?;
             if let Some(since) = layers.last().and_then(|above| above.manifest.since.as_ref())
                 && since.sha256 != layer.manifest.store().sha256
             {
                 return Err(BackupError::Refused(format!(
                     "{} is another backup than the one that is needed, which has a store with the SHA-256 {}",
-                    layer.place.as_deref().unwrap_or_default(),
+                    layer.place.unwrap_or_default(),
                     since.sha256
                 )));
             }
@@ -119,13 +121,13 @@ impl<'a, 'r> Chain<'a, 'r> {
         Err(BackupError::Damaged(format!("more than {LONGEST_CHAIN} backups build on one another")))
     }
 
-    /// Opens a backup that the next one shall build on; answers its name, too.
+    /// Opens a backup that the next one builds on. Also returns its name.
     pub(super) fn earlier(
         archives: &'a mut Archives<'r>,
         file: &Path,
     ) -> Result<(String, Self), BackupError> {
         let shown = || file.display().to_string();
-        // A link to the newest backup will be one to another.
+        // A link to the newest backup will point to another.
         let file = fs::canonicalize(file).map_err(BackupError::at(file))?;
         let name = file.file_name().and_then(|name| name.to_str()).ok_or_else(|| {
             BackupError::Refused(format!("{}: its name is not valid UTF-8", shown()))
@@ -142,7 +144,7 @@ impl<'a, 'r> Chain<'a, 'r> {
         Ok((name.to_owned(), chain))
     }
 
-    /// What the newest one says of itself.
+    /// The manifest of the newest backup.
     pub(super) fn manifest(&self) -> &Manifest {
         &self.layers[0].manifest
     }
@@ -155,11 +157,11 @@ impl<'a, 'r> Chain<'a, 'r> {
             return Ok(None);
         }
         let mut found = 0;
-        // The oldest first: what a newer one has takes the place of it.
+        // The oldest first: newer ones overwrite its block.
         for layer in self.layers.iter_mut().rev() {
-            if let Some(bytes) = layer.block(self.at, &mut self.block)? {
-                found = bytes;
-            }
+            let place = layer.place;
+            let read = layer.block(self.at, &mut self.block);
+            found = read.map_err(|error| error.about(place))?.unwrap_or(found);
         }
         if found != length {
             return Err(unlike_manifest(self.manifest().store()));
@@ -172,11 +174,12 @@ impl<'a, 'r> Chain<'a, 'r> {
         Ok(Some(block))
     }
 
-    /// Compares everything with the manifests, after the last block; puts the newest key that signs tokens into `keep`.
+    /// Compares everything with the manifests, after the last block. Writes the newest token key into `keep`.
     pub(super) fn finish(self, keep: Option<&Path>) -> Result<Manifest, BackupError> {
         let manifest = self.manifest().clone();
         for (number, layer) in self.layers.into_iter().enumerate().rev() {
-            layer.finish(keep.filter(|_| number == 0))?;
+            let (place, keep) = (layer.place, keep.filter(|_| number == 0));
+            layer.finish(keep).map_err(|error| error.about(place))?;
         }
         let store = manifest.store();
         if self.sum.is_some_and(|sum| hex(&sum.finalize()) != store.sha256) {
@@ -186,48 +189,40 @@ impl<'a, 'r> Chain<'a, 'r> {
     }
 }
 
-/// Bytes of a block of a store of so many bytes; 0 after its last.
+/// Bytes of block `at` of a store with this length; 0 after its last.
 fn length(bytes: u64, at: u64) -> usize {
     let left = at.checked_mul(BLOCK as u64).and_then(|start| bytes.checked_sub(start));
     usize::try_from(left.unwrap_or(0)).map_or(BLOCK, |left| left.min(BLOCK))
 }
 
 struct Layer<'a, 'r> {
-    place: Option<String>,
+    place: Option<&'a str>,
     manifest: Manifest,
     entries: Entries<'a, Unpacked<'r>>,
     blocks: Summed<tar::Entry<'a, Unpacked<'r>>>,
-    /// The next block that it has; none if [`u64::MAX`].
+    /// Number of its next block; [`u64::MAX`] means none.
     next: u64,
 }
 
 impl<'a, 'r> Layer<'a, 'r> {
     fn open(
-        slot: &'a mut Slot<'r>,
-        place: Option<String>,
+        archive: &'a mut Option<Archive<Unpacked<'r>>>,
+        place: Option<&'a str>,
         from: Box<dyn Read + 'r>,
     ) -> Result<Self, BackupError> {
-        slot.place.clone_from(&place);
-        let unpacked = zstd::Decoder::new(from);
-        let opened = unpacked.map_err(damaged).and_then(|unpacked| {
-            let archive = slot.archive.insert(Archive::new(unpacked));
-            let mut entries = archive.entries().map_err(damaged)?;
-            let mut text = Vec::new();
-            let manifest = next(&mut entries, MANIFEST)?;
-            manifest.take(LONGEST_TEXT).read_to_end(&mut text).map_err(damaged)?;
-            let manifest = Manifest::parse(&text)?;
-            let Entry { name, bytes, .. } = &manifest.files[0];
-            let blocks = Summed::new(next(&mut entries, name)?, *bytes);
-            let mut layer = Self { place: None, manifest, entries, blocks, next: 0 };
-            if layer.manifest.since.is_some() {
-                layer.next = layer.number()?;
-            }
-            Ok(layer)
-        });
-        match opened {
-            Ok(layer) => Ok(Self { place, ..layer }),
-            Err(error) => Err(error.about(place.as_deref())),
+        let archive = archive.insert(Archive::new(zstd::Decoder::new(from).map_err(damaged)?));
+        let mut entries = archive.entries().map_err(damaged)?;
+        let mut text = Vec::new();
+        let manifest = next(&mut entries, MANIFEST)?;
+        manifest.take(LONGEST_TEXT).read_to_end(&mut text).map_err(damaged)?;
+        let manifest = Manifest::parse(&text)?;
+        let Entry { name, bytes, .. } = &manifest.files[0];
+        let blocks = Summed::new(next(&mut entries, name)?, *bytes);
+        let mut layer = Self { place, manifest, entries, blocks, next: 0 };
+        if layer.manifest.since.is_some() {
+            layer.next = layer.number()?;
         }
+        Ok(layer)
     }
 
     /// The number of the next block in an incremental backup.
@@ -242,54 +237,46 @@ impl<'a, 'r> Layer<'a, 'r> {
         }
     }
 
-    /// Reads a block if this archive has it; answers its bytes.
+    /// Reads a block if this archive has it. Returns its length.
     fn block(&mut self, at: u64, into: &mut [u8]) -> Result<Option<usize>, BackupError> {
         let length = length(self.manifest.store().bytes, at);
         if self.next != at || length == 0 {
             return Ok(None);
         }
-        let read = (|| {
-            if self.blocks.fill(&mut into[..length])? != length {
-                return Err(unlike_manifest(&self.manifest.files[0]));
-            }
-            self.next = if self.manifest.since.is_some() { self.number()? } else { at + 1 };
-            if self.next <= at {
-                return Err(unlike_manifest(&self.manifest.files[0]));
-            }
-            Ok(Some(length))
-        })();
-        read.map_err(|error: BackupError| error.about(self.place.as_deref()))
+        if self.blocks.fill(&mut into[..length])? != length {
+            return Err(unlike_manifest(&self.manifest.files[0]));
+        }
+        self.next = if self.manifest.since.is_some() { self.number()? } else { at + 1 };
+        if self.next <= at {
+            return Err(unlike_manifest(&self.manifest.files[0]));
+        }
+        Ok(Some(length))
     }
 
     /// Compares all of it with its manifest.
     fn finish(mut self, keep: Option<&Path>) -> Result<(), BackupError> {
-        let place = self.place.take();
-        let finished = (|| {
-            let [first, rest @ ..] = &*self.manifest.files else { return Ok(()) };
-            if self.blocks.finish()? != (first.bytes, first.sha256.clone()) {
-                return Err(unlike_manifest(first));
+        let [first, rest @ ..] = &*self.manifest.files else { return Ok(()) };
+        if self.blocks.finish()? != (first.bytes, first.sha256.clone()) {
+            return Err(unlike_manifest(first));
+        }
+        for entry in rest {
+            let mut text = Vec::new();
+            let found = next(&mut self.entries, &entry.name)?;
+            found.take(LONGEST_TEXT).read_to_end(&mut text).map_err(damaged)?;
+            let found = (text.len() as u64, hex(&Sha256::digest(&text)));
+            if found != (entry.bytes, entry.sha256.clone()) {
+                return Err(unlike_manifest(entry));
             }
-            for entry in rest {
-                let mut text = Vec::new();
-                let found = next(&mut self.entries, &entry.name)?;
-                found.take(LONGEST_TEXT).read_to_end(&mut text).map_err(damaged)?;
-                if (text.len() as u64, hex(&Sha256::digest(&text)))
-                    != (entry.bytes, entry.sha256.clone())
-                {
-                    return Err(unlike_manifest(entry));
-                }
-                if let Some(dir) = keep {
-                    let path = dir.join(KEY_FILE);
-                    let written = private::open(&path).and_then(|mut file| file.write_all(&text));
-                    written.map_err(BackupError::at(&path))?;
-                }
+            if let Some(dir) = keep {
+                let path = dir.join(KEY_FILE);
+                let written = private::open(&path).and_then(|mut file| file.write_all(&text));
+                written.map_err(BackupError::at(&path))?;
             }
-            if self.entries.next().is_some() {
-                return Err(BackupError::Damaged("something follows its last file".to_owned()));
-            }
-            Ok(())
-        })();
-        finished.map_err(|error: BackupError| error.about(place.as_deref()))
+        }
+        if self.entries.next().is_some() {
+            return Err(BackupError::Damaged("something follows its last file".to_owned()));
+        }
+        Ok(())
     }
 }
 
@@ -311,7 +298,7 @@ fn next<'a, R: Read>(
     found.ok_or_else(|| BackupError::Damaged(format!("{wanted} is missing")))
 }
 
-/// Content of an entry, with the sum of what was read.
+/// Content of an entry, with the hash of the bytes read.
 struct Summed<R> {
     from: BufReader<io::Take<R>>,
     sum: Sha256,
@@ -320,12 +307,12 @@ struct Summed<R> {
 
 impl<R: Read> Summed<R> {
     fn new(from: R, bytes: u64) -> Self {
-        // One byte more than there should be shows that there are more.
+        // One byte more detects an entry that is too long.
         let from = BufReader::with_capacity(CHUNK, from.take(bytes.saturating_add(1)));
         Self { from, sum: Sha256::new(), bytes: 0 }
     }
 
-    /// Reads until `into` is full, or to the end; answers the bytes read.
+    /// Reads until `into` is full, or to the end. Returns the bytes read.
     fn fill(&mut self, into: &mut [u8]) -> Result<usize, BackupError> {
         let read = fill(&mut self.from, into).map_err(damaged)?;
         self.sum.update(&into[..read]);
@@ -333,7 +320,7 @@ impl<R: Read> Summed<R> {
         Ok(read)
     }
 
-    /// Reads the rest; answers the length and the sum of all.
+    /// Reads the rest. Returns the length and the hash of all.
     fn finish(mut self) -> Result<(u64, String), BackupError> {
         let mut chunk = vec![0; CHUNK];
         while self.fill(&mut chunk)? > 0 {}
@@ -341,7 +328,7 @@ impl<R: Read> Summed<R> {
     }
 }
 
-/// Reads until `into` is full, or to the end; answers the bytes read.
+/// Reads until `into` is full, or to the end. Returns the bytes read.
 pub(super) fn fill(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < into.len() {
@@ -358,11 +345,10 @@ pub(super) fn fill(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
 /// The name of the backup that this one builds on, if it is incremental.
 ///
 /// # Errors
-/// When it is not a backup, or of a format that this program does not know.
+/// The file is not a backup, or has an unknown format.
 pub fn builds_on(file: &Path) -> Result<Option<String>, BackupError> {
-    let shown = || file.display().to_string();
-    let opened = File::open(file).map_err(BackupError::at(file))?;
-    let mut slot = Slot::default();
-    let layer = Layer::open(&mut slot, Some(shown()), Box::new(opened))?;
+    let from = Box::new(File::open(file).map_err(BackupError::at(file))?);
+    let (place, mut archive) = (file.display().to_string(), None);
+    let layer = Layer::open(&mut archive, None, from).map_err(|error| error.about(Some(&place)))?;
     Ok(layer.manifest.since.map(|since| since.backup))
 }

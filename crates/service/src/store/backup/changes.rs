@@ -1,4 +1,4 @@
-//! What changed since an earlier backup.
+//! Changes since an earlier backup.
 
 use super::chain::{BLOCK, CHUNK, Chain, fill};
 use super::manifest::CHANGES;
@@ -10,7 +10,7 @@ use std::io::{BufReader, BufWriter, Write as _};
 use std::path::Path;
 
 /// Writes the blocks of the store in `dir` that differ from those of an earlier backup, each after its number
-/// (8 bytes, little-endian). All of the earlier one is read and proved, so that nothing builds on a damaged one.
+/// (8 bytes, little-endian). All of the earlier one is read and checked, so that nothing builds on a damaged one.
 pub(super) fn write(mut earlier: Chain<'_, '_>, dir: &Path) -> Result<(), BackupError> {
     let (store, to) = (dir.join(FILE), dir.join(CHANGES));
     let from = File::open(&store).map_err(BackupError::at(&store))?;
@@ -49,7 +49,7 @@ mod tests {
     use std::path::PathBuf;
     use time::OffsetDateTime;
 
-    /// Backups of files that need not be stores.
+    /// A chain of backups of files that need not be stores.
     struct Backups {
         dir: tempfile::TempDir,
         count: usize,
@@ -64,12 +64,10 @@ mod tests {
             self.dir.path().join(format!("{number}.tar.zst"))
         }
 
-        /// Backs up this store, after the first time as what changed since the backup before.
+        /// Backs up this store, after the first time incrementally.
         fn take(&mut self, store: &[u8]) -> Result<Manifest, BackupError> {
             let work = tempfile::tempdir().unwrap();
-            std::fs::write(work.path().join(FILE), store).unwrap();
-            let created = OffsetDateTime::UNIX_EPOCH;
-            let mut manifest = Manifest::of(work.path(), &[FILE], created, 1, "sqlite")?;
+            let mut manifest = manifest(work.path(), store);
             if self.count > 0 {
                 let mut archives = Archives::default();
                 let (name, earlier) = Chain::earlier(&mut archives, &self.path(self.count - 1))?;
@@ -78,10 +76,14 @@ mod tests {
                 archives.finish()?;
                 manifest = manifest.incremental(work.path(), name, &before)?;
             }
-            let out = File::create(self.path(self.count)).unwrap();
-            archive::write(work.path(), &manifest, out, |_, _| {}).unwrap();
+            self.pack(self.count, work.path(), &manifest);
             self.count += 1;
             Ok(manifest)
+        }
+
+        fn pack(&self, number: usize, work: &Path, manifest: &Manifest) {
+            let out = File::create(self.path(number)).unwrap();
+            archive::write(work, manifest, out, |_, _| {}).unwrap();
         }
 
         fn restored(&self, number: usize) -> Result<Vec<u8>, BackupError> {
@@ -92,7 +94,13 @@ mod tests {
         }
     }
 
-    /// What happens to a store between two backups: blocks that are written, and its new length.
+    /// Writes a store into a directory. Returns the manifest of a full backup.
+    fn manifest(work: &Path, store: &[u8]) -> Manifest {
+        std::fs::write(work.join(FILE), store).unwrap();
+        Manifest::of(work, &[FILE], OffsetDateTime::UNIX_EPOCH, 1, "sqlite").unwrap()
+    }
+
+    /// Changes of a store between two backups: written blocks, and its new length.
     fn change() -> impl Strategy<Value = (Vec<(usize, u8)>, usize)> {
         let length = prop_oneof![3 => (0..9_usize).prop_map(|n| n * BLOCK), 1 => 0..9 * BLOCK];
         (prop::collection::vec((0..9_usize, any::<u8>()), 0..4), length)
@@ -160,15 +168,11 @@ mod tests {
             ("another block", record(1, BLOCK)),
         ];
         for (what, changes) in made_up {
-            std::fs::write(work.path().join(FILE), [1; 3 * BLOCK]).unwrap();
+            let before = manifest(work.path(), &[1; 3 * BLOCK]);
             std::fs::write(work.path().join(CHANGES), changes).unwrap();
-            let created = OffsetDateTime::UNIX_EPOCH;
-            let manifest = Manifest::of(work.path(), &[FILE], created, 1, "sqlite").unwrap();
-            let before = manifest.clone();
-            let manifest =
-                manifest.incremental(work.path(), "0.tar.zst".to_owned(), &before).unwrap();
-            let out = File::create(backups.path(1)).unwrap();
-            archive::write(work.path(), &manifest, out, |_, _| {}).unwrap();
+            let name = "0.tar.zst".to_owned();
+            let manifest = before.clone().incremental(work.path(), name, &before).unwrap();
+            backups.pack(1, work.path(), &manifest);
             let restored = backups.restored(1);
             assert!(matches!(restored, Err(BackupError::Damaged(_))), "{what}: {restored:?}");
         }

@@ -1,22 +1,20 @@
 //! A copy of the embedded store's files while they are in use.
 //!
-//! **As bytes.** A read transaction stays open while the database and its write-ahead log are copied. As long as it is
+//! **As bytes.** A read transaction stays open while the database and its write-ahead log are copied. While it is
 //! open, only pages that are in the log are written to the database, and no part of the log that it reads is
-//! overwritten (sqlite.org/walformat.html, "Checkpoints"). So whatever mixture of old and new pages the copy of the database has, its
-//! copy of the log has the right ones, and SQLite puts them in their places when it opens both. Page by page, as the
-//! backup API does it, the same takes some four times the processor time.
+//! overwritten (sqlite.org/walformat.html, "Checkpoints"). So the copy of the database may mix old and new pages: its
+//! copy of the log has the right ones, and SQLite applies them when it opens both. Page by page, as in the backup
+//! API, the same takes about four times the processor time.
 //!
-//! **In two passes.** The log cannot begin anew while the transaction is open. So nearly all is copied before, without
-//! a transaction and at leisure; under it, both files are read and what differs is copied again.
-#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
+//! **In two passes.** The log cannot restart while the transaction is open. So nearly all is copied before, slowly and
+//! without a transaction; within it, both files are read and the differences are copied again.
 
 use super::chain::fill;
 use super::pace::Pace;
 use super::quiet;
 use super::snapshot::open;
-use crate::store::sqlite::schema_version;
+use crate::store::sqlite::{beside, checkpoint, schema_version};
 use crate::store::{Result, StoreError, private};
-use rusqlite::Connection;
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek as _, SeekFrom};
 use std::os::unix::fs::FileExt as _;
@@ -25,74 +23,62 @@ use std::time::{Duration, Instant};
 
 /// Bytes copied at a time.
 const CHUNK: usize = 256 << 10;
-/// Time for which the copy rests while the transaction is open; then the log has grown enough.
+/// Time limit of pauses while the transaction is open, because the log grows.
 const LEISURE: Duration = Duration::from_secs(1);
-/// Bytes of the head of a log, which differs each time that it begins anew.
+/// Bytes of the header of a log, which changes with each restart.
 const LOG_HEAD: usize = 32;
 
-struct Source {
-    // Order matters: closing a descriptor of the file ends all locks of this process on it, those of SQLite too (fcntl(2)).
-    conn: Connection,
-    file: File,
-    log: PathBuf,
-}
-
-/// Copies the store in `from` to a new file `to`; `watch` gets the bytes done and in all.
+/// Copies the store in `from` to a new file `to`; `watch` gets the bytes done and the total.
 pub(super) fn copy(
     from: &Path,
     to: &Path,
     pace: &mut Pace,
-    watch: impl FnMut(u64, u64),
+    mut watch: impl FnMut(u64, u64),
 ) -> Result<()> {
-    let file = File::open(from).map_err(|error| StoreError::of_file(&error))?;
-    let source = Source { conn: open(from)?, file, log: beside_log(from) };
-    if schema_version(&source.conn)? == 0 {
+    let of_file = |error: io::Error| StoreError::of_file(&error);
+    let file = File::open(from).map_err(of_file)?;
+    // Closed before the file, because that ends all locks of this process on it, SQLite's too (fcntl(2)).
+    let conn = open(from)?;
+    if schema_version(&conn)? == 0 {
         return Err(StoreError::Foreign(format!("{} is an empty file", from.display())));
     }
-    source.copy(to, pace, watch)?;
-    drop(source);
+    let target = private::open(to).map_err(of_file)?;
+    let all = file.metadata().map_err(of_file)?.len();
+    let mut synced = 0;
+    let first = copy_differing(&file, &target, |done| {
+        watch(done.min(all), all);
+        pace.step();
+        // Otherwise the system writes all at once, half a minute later.
+        if done - synced >= quiet::STEP as u64 {
+            synced = done;
+            target.sync_data()?;
+        }
+        Ok(())
+    });
+    first.map_err(of_file)?;
+    conn.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
+    let began = Instant::now();
+    let second = copy_differing(&file, &target, |_| {
+        if began.elapsed() < LEISURE {
+            pace.step();
+        }
+        Ok(())
+    });
+    let copied = second.and_then(|()| copy_log(&log_of(from), &log_of(to)));
+    let ended = conn.execute_batch("COMMIT");
+    copied.map_err(of_file)?;
+    ended?;
+    drop(target);
+    drop(conn);
+    drop(file);
     fold(to)
 }
 
-impl Source {
-    fn copy(&self, to: &Path, pace: &mut Pace, mut watch: impl FnMut(u64, u64)) -> Result<()> {
-        let of_file = |error: io::Error| StoreError::of_file(&error);
-        let target = private::open(to).map_err(of_file)?;
-        let all = self.file.metadata().map_err(of_file)?.len();
-        let mut synced = 0;
-        let first = copy_differing(&self.file, &target, |done| {
-            watch(done.min(all), all);
-            pace.step();
-            // Otherwise the system writes all of it at once, half a minute later.
-            if done - synced >= quiet::STEP as u64 {
-                synced = done;
-                target.sync_data()?;
-            }
-            Ok(())
-        });
-        first.map_err(of_file)?;
-        self.conn.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
-        let began = Instant::now();
-        let second = copy_differing(&self.file, &target, |_| {
-            if began.elapsed() < LEISURE {
-                pace.step();
-            }
-            Ok(())
-        });
-        let copied = second.and_then(|()| copy_log(&self.log, &beside_log(to)));
-        let ended = self.conn.execute_batch("COMMIT");
-        copied.map_err(of_file)?;
-        Ok(ended?)
-    }
+fn log_of(file: &Path) -> PathBuf {
+    beside(file, "-wal")
 }
 
-fn beside_log(file: &Path) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push("-wal");
-    name.into()
-}
-
-/// Makes `to` what `from` is, and writes only what differs.
+/// Makes `to` equal to `from`, and writes only what differs.
 fn copy_differing(
     from: &File,
     to: &File,
@@ -112,20 +98,20 @@ fn copy_differing(
             break;
         }
     }
-    // Only one that was longer is cut: of a file that has been, ext4 writes all to the disk when it is closed.
+    // Truncated only if longer, because ext4 writes all of a truncated file to the disk when it is closed.
     if to.metadata()?.len() > at { to.set_len(at) } else { Ok(()) }
 }
 
-/// Reads from here until `into` is full, or to the end; answers the bytes read.
+/// Reads from `at` until `into` is full, or to the end. Returns the bytes read.
 fn fill_at(mut file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
     file.seek(SeekFrom::Start(at))?;
     fill(&mut file, into)
 }
 
-/// Copies a write-ahead log, if there is one, which may be appended to meanwhile.
+/// Copies a write-ahead log, if there is one, while it grows.
 ///
-/// When the database held all of the log as the transaction began, the log may begin anew meanwhile, once. A copy of which the
-/// beginning is old and the rest is new would bring old pages back, so it is made again.
+/// If the database had all of the log when the transaction began, the log may restart once meanwhile. A copy with an
+/// old beginning and a new rest would restore old pages, so it is repeated.
 fn copy_log(from: &Path, to: &Path) -> io::Result<()> {
     let from = match File::open(from) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -149,14 +135,12 @@ fn head(log: &File) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Takes the copied log into the copied database.
+/// Applies the copied log to the copied database.
 fn fold(copy: &Path) -> Result<()> {
     let conn = open(copy)?;
     conn.execute_batch("PRAGMA synchronous=OFF")?;
-    let columns = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-    let (busy, pages, taken): (i64, i64, i64) =
-        conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], columns)?;
-    if busy != 0 || pages != taken {
+    let done = checkpoint(&conn, "TRUNCATE")?;
+    if done.busy || done.pages != done.copied {
         return Err(StoreError::Busy);
     }
     conn.close().map_err(|(_, error)| error.into())
@@ -165,9 +149,10 @@ fn fold(copy: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rusqlite::Connection;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-    /// A database in write-ahead mode in which all rows have the same number, in as many pages.
+    /// A database in write-ahead mode whose rows have the same number and a page each.
     fn made(file: &Path) -> Connection {
         let mut conn = Connection::open(file).unwrap();
         crate::store::sqlite::run_to(&mut conn, 1).unwrap();
@@ -181,7 +166,7 @@ mod tests {
         conn
     }
 
-    /// All rows of a copy have one number; answers it.
+    /// Asserts that all rows of a copy have one number, and returns it.
     fn whole(copy: &Path) -> i64 {
         let conn = Connection::open(copy).unwrap();
         let found: String = conn.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
@@ -193,7 +178,7 @@ mod tests {
         least
     }
 
-    /// Ends a writer with its scope, also where a test fails in between.
+    /// Ends a writer with its scope, also when the test fails.
     struct Ends<'e>(&'e AtomicBool);
 
     impl Drop for Ends<'_> {
@@ -205,7 +190,7 @@ mod tests {
     fn copied(from: &Path, to: &Path) -> i64 {
         let _ = std::fs::remove_file(to);
         copy(from, to, &mut Pace::new(), |_, _| {}).unwrap();
-        assert!(!beside_log(to).exists());
+        assert!(!log_of(to).exists());
         whole(to)
     }
 
@@ -218,7 +203,7 @@ mod tests {
         std::thread::scope(|scope| {
             let (ended, _ends) = (&ended, Ends(&ended));
             scope.spawn(move || {
-                // Each time all pages change, in one transaction; now and then they go into the database.
+                // Each transaction changes all pages; most are then copied into the database.
                 for n in 1.. {
                     conn.execute("UPDATE rows SET number = ?1, filler = randomblob(3000)", [n])
                         .unwrap();
@@ -244,7 +229,7 @@ mod tests {
         conn.execute("UPDATE rows SET number = 7", []).unwrap();
         assert_eq!(copied(&from, &to), 7);
         conn.close().unwrap();
-        assert!(!beside_log(&from).exists());
+        assert!(!log_of(&from).exists());
         assert_eq!(copied(&from, &to), 7);
     }
 

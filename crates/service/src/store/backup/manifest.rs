@@ -1,4 +1,4 @@
-//! What a backup says of itself.
+//! The manifest of a backup.
 
 use super::chain::fill;
 use super::pace::Pace;
@@ -14,9 +14,9 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 const FULL: u32 = 1;
-/// Format of an incremental one, which older programs do not know.
+/// Format of an incremental backup, unknown to older programs.
 const INCREMENTAL: u32 = 2;
-/// What an incremental backup has in the place of the store: blocks, each after its number.
+/// Entry of an incremental backup instead of the store: blocks, each after its number.
 pub(super) const CHANGES: &str = "madang.db.changes";
 /// Bytes read at a time.
 const CHUNK: usize = 128 << 10;
@@ -28,25 +28,25 @@ pub struct Manifest {
     pub format: u32,
     /// Version of the program that wrote it.
     pub madang: String,
-    /// Moment before which every acknowledged write is in it (RFC 3339, UTC).
+    /// Time before which every acknowledged write is included (RFC 3339, UTC).
     pub created: String,
     /// Schema version of the store.
     pub schema: u32,
     /// Engine that it was taken from: `sqlite` or `mariadb`.
     pub engine: String,
-    /// What it builds on; absent from a full backup.
+    /// The earlier backup that it builds on; absent from a full backup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Since>,
     /// The entries after this one, in order.
     pub files: Vec<Entry>,
 }
 
-/// What an incremental backup builds on, and what both are together.
+/// The backup that an incremental one builds on, and the store that both make.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Since {
     /// File name of the earlier backup.
     pub backup: String,
-    /// SHA-256 of the store in the earlier backup, in hexadecimal: whatever has it will do.
+    /// SHA-256 of the store in the earlier backup, in hexadecimal. Any backup with it can be used.
     pub sha256: String,
     /// The store of this backup.
     pub store: Entry,
@@ -82,7 +82,7 @@ impl Manifest {
         })
     }
 
-    /// The same store as what changed since an earlier backup, which a file in `dir` has.
+    /// Turns it into the manifest of an incremental backup, whose changes are in `dir`.
     pub(super) fn incremental(
         mut self,
         dir: &Path,
@@ -97,7 +97,6 @@ impl Manifest {
 
     /// Reads a manifest, of a format that this program knows.
     pub(crate) fn parse(text: &[u8]) -> Result<Self, BackupError> {
-        /// What manifests of all formats have.
         #[derive(Deserialize)]
         struct Any {
             format: u32,
@@ -114,7 +113,7 @@ impl Manifest {
         let manifest: Self = serde_json::from_slice(text).map_err(damaged)?;
         let first = match &manifest.since {
             None if any.format == FULL => FILE,
-            // What it builds on is looked for beside it, and nowhere else.
+            // The earlier backup must lie in the same directory.
             Some(Since { backup, store, .. })
                 if any.format == INCREMENTAL
                     && store.name == FILE
@@ -134,7 +133,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The store: that in the archive, or that which an incremental one makes of the earlier one.
+    /// The store in the archive, or that an incremental backup makes of the earlier one.
     #[must_use]
     pub fn store(&self) -> &Entry {
         self.since.as_ref().map_or(&self.files[0], |since| &since.store)
@@ -156,7 +155,7 @@ impl Entry {
     }
 }
 
-/// Reads all that there is; answers its length and SHA-256 in hexadecimal.
+/// Reads to the end. Returns the length and the SHA-256 in hexadecimal.
 fn digest(from: &mut impl Read) -> io::Result<(u64, String)> {
     let mut sum = Sha256::new();
     let mut chunk = vec![0; CHUNK];

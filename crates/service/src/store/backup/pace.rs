@@ -1,23 +1,23 @@
-//! Work that leaves the machine to others while they need it.
+//! Pauses of background work while the machine has other work.
 //!
-//! The lowest priority alone does not: whoever wakes may still wait for the end of a time slice, and a priority holds only
-//! within a session (`autogroup`, sched(7)) or a control group. So a backup rests in proportion to its work, as long as
-//! the machine has other work. On an idle machine it does not rest.
+//! The lowest priority does not suffice: a thread that wakes may still wait for the end of a time slice, and priorities
+//! apply only within a session (`autogroup`, sched(7)) or a control group. So a backup pauses in proportion to its work
+//! while the machine has other work. On an idle machine it does not pause.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 
-/// Processor time between two rests: short beside the response times of a server.
+/// Processor time between two pauses: short beside the response times of a server.
 const SLICE: Duration = Duration::from_millis(2);
-/// Time of rest for the same time of work: a quarter of one processor is used.
+/// Pause in multiples of the work: it uses a quarter of one processor.
 const REST: u32 = 3;
 const LONGEST_REST: Duration = Duration::from_millis(100);
-/// Time between two looks at the machine: some 25 of its ticks on each processor.
+/// Time between two looks at the machine's use: about 25 ticks of each processor.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// The machine has other work when this part of its processor time goes to others: one part in so many.
+/// The machine has other work if other processes use more than one part in so many of its processor time.
 const OTHERS: u32 = 10;
 
-/// What a thread has worked since its last rest.
+/// The work of a thread since its last pause.
 #[derive(Debug)]
 pub(super) struct Pace {
     rested: Duration,
@@ -27,13 +27,13 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Of the thread that calls it, now. Until it has seen an idle machine it rests.
+    /// Starts for the calling thread. It assumes a busy machine until it has seen an idle one.
     pub(super) fn new() -> Self {
         let (rested, looked) = (cpu(ClockId::ThreadCPUTime), Instant::now());
         Self { rested, looked, usage: Usage::now(), is_busy: true }
     }
 
-    /// To be called about every millisecond of work: rests when it is time.
+    /// Pauses when due; called about every millisecond of work.
     pub(super) fn step(&mut self) {
         let worked = cpu(ClockId::ThreadCPUTime).saturating_sub(self.rested);
         if worked < SLICE {
@@ -43,7 +43,7 @@ impl Pace {
             let now = Usage::now();
             self.is_busy = match (&self.usage, &now) {
                 (Some(before), Some(now)) => now.is_of_others_since(before),
-                // Nothing is known of the others.
+                // The use is unknown.
                 _ => true,
             };
             (self.looked, self.usage) = (Instant::now(), now);
@@ -60,10 +60,10 @@ fn cpu(clock: ClockId) -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Processor time since some moment of the past.
+/// Processor time since some moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Usage {
-    /// Of all processors, used or not.
+    /// Time of all processors, idle included.
     all: Duration,
     used: Duration,
     /// Used by this process.
@@ -71,7 +71,7 @@ struct Usage {
 }
 
 impl Usage {
-    /// Absent where `/proc/stat` cannot be read.
+    /// `None` if `/proc/stat` cannot be read.
     fn now() -> Option<Self> {
         let text = std::fs::read_to_string("/proc/stat").ok()?;
         Self::of(&text, cpu(ClockId::ProcessCPUTime))
@@ -95,7 +95,7 @@ impl Usage {
         Some(Self { all: time(all), used: time(all.saturating_sub(idle)), own })
     }
 
-    /// Whether others have used much of the machine since `before`.
+    /// Whether other processes have used much of the machine since `before`.
     fn is_of_others_since(&self, before: &Self) -> bool {
         let [all, used, own] = [
             self.all.saturating_sub(before.all),

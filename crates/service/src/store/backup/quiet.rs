@@ -1,8 +1,9 @@
-//! Files that are written and removed without making the disk wait.
+//! Writing and removing files without long waits for the disk.
 //!
-//! A commit of the server waits for what the disk was given before. Of 640 MB, one of them waited 1.1 s while they were synced at once,
-//! 0.8 s when the system wrote them half a minute later, and 0.15 s while the blocks of the removed file were discarded (mount option
-//! `discard`); in steps of 256 KiB one in a hundred waited longer than 1.8 ms (docs/PERFORMANCE.md).
+//! A commit of the server waits for earlier writes to the disk. With 640 MB, a commit waited 1.1 s when they were
+//! synced at once, 0.8 s when the system wrote them half a minute later, and 0.15 s while the blocks of the removed
+//! file were discarded (mount option `discard`). In steps of 256 KiB one in a hundred waited longer than 1.8 ms
+//! (docs/PERFORMANCE.md).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -12,11 +13,11 @@ use std::time::{Duration, Instant};
 
 /// Bytes written or freed at a time: about a millisecond of a disk.
 pub(super) const STEP: usize = 256 << 10;
-/// Time of rest for the same time of freeing.
+/// Pause in multiples of the time of a step.
 const REST: u32 = 2;
 const LONGEST_REST: Duration = Duration::from_millis(100);
 
-/// Writes a file and syncs it step by step. The end is not synced.
+/// Writes a file and syncs it step by step, except for the last bytes.
 #[derive(Debug)]
 pub struct Synced<'f> {
     file: &'f File,
@@ -24,7 +25,7 @@ pub struct Synced<'f> {
 }
 
 impl<'f> Synced<'f> {
-    /// Nothing of the file waits to be synced.
+    /// The file has no unsynced bytes.
     #[must_use]
     pub fn new(file: &'f File) -> Self {
         Self { file, unsynced: 0 }
@@ -47,10 +48,10 @@ impl Write for Synced<'_> {
     }
 }
 
-/// Removes a file that nobody else uses, and frees its blocks step by step.
+/// Removes an unused file, and frees its blocks step by step.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     let file = OpenOptions::new().write(true).open(path);
-    // The name first: whoever is killed meanwhile leaves no part of a file.
+    // The name first, so that a killed process leaves no partial file.
     fs::remove_file(path)?;
     if let Ok(file) = file {
         free(&file);
@@ -59,7 +60,7 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
 }
 
 fn free(file: &File) {
-    // Under another name it stays as it is.
+    // A file with another name stays.
     let mut left = match file.metadata() {
         Ok(found) if found.nlink() == 0 => found.len(),
         _ => return,

@@ -1,49 +1,48 @@
-//! Puts a backup into a data directory.
+//! Restores a backup into a data directory.
 
 use super::{BackupError, FILE, KEY_FILE, Manifest, Progress, archive, snapshot};
 use crate::accounts::TokenKey;
 use crate::store::sqlite::SCHEMA_VERSION;
-use crate::store::{DirLock, Result, copy};
+use crate::store::{DirLock, Result, copy, private};
 use rusqlite::Connection;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Directory inside the data directory in which a backup is unpacked and checked.
 const WORK: &str = "restoring";
 
-/// A store that was put back.
+/// A restored store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// What the backup says of itself.
+    /// Manifest of the backup.
     pub manifest: Manifest,
-    /// The key that signs tokens.
+    /// Outcome for the key that signs tokens.
     pub key: Key,
-    /// What is wrong with the store, and was when the backup was taken.
+    /// Faults of the store that the backup already had.
     pub warnings: Vec<String>,
 }
 
-/// What became of the key that signs tokens.
+/// Outcome for the key that signs tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// It is that of the backup.
+    /// The key of the backup was restored.
     Restored,
     /// A new one was made.
     Rotated,
-    /// The backup has none: it is the setting `accounts.token_key`.
+    /// The backup has none: the key is in the setting `accounts.token_key`.
     Absent,
 }
 
-/// What a directory may not hold.
+/// Files that the directory may not hold.
 const OCCUPIED: [&str; 4] = ["madang.db", "madang.db-wal", "madang.db-shm", KEY_FILE];
 
-/// Puts the backup that `from` reads into `data`, which must hold no store. What an incremental one builds on lies in
-/// `beside`. Everything is checked first; the store appears in one step at the end. With `rotate` the key that signs tokens
-/// is a new one.
+/// Restores the backup that `from` reads into `data`, which must hold no store. The backups that an incremental one
+/// builds on lie in `beside`. Everything is checked first; the store appears in one step at the end. With `rotate`, a
+/// new key signs tokens.
 ///
 /// # Errors
-/// When the backup is damaged, not whole, or newer than this program, or the directory cannot be used. It holds no
-/// store then.
+/// The backup is damaged, incomplete, or newer than this program, or the directory cannot be used. It then holds no
+/// store.
 pub fn restore(
     from: impl Read,
     beside: Option<&Path>,
@@ -62,7 +61,7 @@ pub fn restore(
     })?;
     watch(Progress::Checking);
     let file = work.0.join(FILE);
-    let schema = snapshot::check(&file, snapshot::Check::Indexes, None)?;
+    let schema = snapshot::check(&file, "integrity_check", None)?;
     if u32::try_from(schema) != Ok(manifest.schema) {
         let text = format!("its store has schema version {schema}, not {}", manifest.schema);
         return Err(BackupError::Damaged(text));
@@ -83,21 +82,18 @@ pub fn restore(
         (false, false) => Key::Absent,
     };
     let to_place = |name: &str| {
-        let (from, to) = (work.0.join(name), data.join(name));
-        let moved = File::open(&from).and_then(|file| file.sync_all());
-        moved.and_then(|()| fs::rename(&from, &to)).map_err(BackupError::at(&to))
+        let to = data.join(name);
+        private::place(&work.0.join(name), &to).map_err(BackupError::at(&to))
     };
     if key != Key::Absent {
         to_place(KEY_FILE)?;
     }
     // Last: without it the directory holds no store.
     to_place(FILE)?;
-    let synced = File::open(data).and_then(|directory| directory.sync_all());
-    synced.map_err(BackupError::at(data))?;
     Ok(Restored { manifest, key, warnings })
 }
 
-/// Their tokens are worth nothing under another key.
+/// Deletes all sessions, whose tokens are invalid under another key.
 fn forget_sessions(file: &Path) -> Result<()> {
     let conn = Connection::open(file)?;
     let has = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'sessions')";
@@ -107,11 +103,11 @@ fn forget_sessions(file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What is wrong with the rows of a store that is whole.
+/// Faults in the rows of an undamaged store.
 fn warnings(file: &Path, schema: usize) -> Result<Vec<String>> {
     let conn = Connection::open(file)?;
     let count = |query: &str| Ok(conn.query_row(query, [], |row| row.get::<_, i64>(0))?);
-    // Older ones lack what the queries name.
+    // Older schemas lack tables of the queries.
     let mut warnings = if schema == SCHEMA_VERSION { copy::derived(count)? } else { Vec::new() };
     let broken = count("SELECT count(*) FROM pragma_foreign_key_check")?;
     if broken > 0 {
@@ -120,7 +116,6 @@ fn warnings(file: &Path, schema: usize) -> Result<Vec<String>> {
     Ok(warnings)
 }
 
-/// Whether this program can serve such a store.
 fn known(manifest: &Manifest) -> Result<(), BackupError> {
     if usize::try_from(manifest.schema).is_ok_and(|schema| (1..=SCHEMA_VERSION).contains(&schema)) {
         return Ok(());
@@ -132,7 +127,7 @@ fn known(manifest: &Manifest) -> Result<(), BackupError> {
     )))
 }
 
-/// The directory with what is unpacked; it goes with the value.
+/// The work directory; deleted on drop.
 struct Unpacked(PathBuf);
 
 impl Unpacked {

@@ -1,7 +1,7 @@
-//! A copy of the embedded store's file page by page, before a migration, and the check of any copy.
+//! A page-by-page copy of the embedded store before a migration, and the check of any copy.
 
 use super::pace::Pace;
-use crate::store::sqlite::schema_version;
+use crate::store::sqlite::{check_pages, schema_version};
 use crate::store::{Result, StoreError, private};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 
 /// Pages copied at a time: 4 MiB.
 const PAGES: i32 = 1024;
-/// How long to wait for a lock that another process holds for a moment.
+/// Longest wait for a lock of another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time between two tries.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Copies the store of a connection to a new file, in one read transaction: a backup of SQLite would otherwise begin again
+/// Copies the store of a connection to a new file, in one read transaction: otherwise SQLite's backup would restart
 /// after each write of others.
 pub(super) fn copy_pages(source: &Connection, to: &Path) -> Result<()> {
     private::open(to).map_err(|error| StoreError::of_file(&error))?;
     let mut target = Connection::open(to)?;
-    // Whoever is interrupted begins again with a new file; the caller syncs a whole one.
+    // An interrupted copy begins again with a new file; the caller syncs a complete one.
     target.execute_batch("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF")?;
     source.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
     let copied = (|| {
@@ -40,19 +40,12 @@ pub(super) fn copy_pages(source: &Connection, to: &Path) -> Result<()> {
     copied
 }
 
-/// Steps of a check between two looks at its pace.
+/// Steps of a check between two pauses.
 const STEPS: i32 = 1000;
 
-#[derive(Clone, Copy, Debug)]
-pub(in crate::store) enum Check {
-    /// All pages and rows.
-    Rows,
-    /// And that indexes agree with rows, which takes several times as long.
-    Indexes,
-}
-
-/// Reads every page of a copy that nobody else uses, at a pace if one is given; answers its schema version.
-pub(super) fn check(file: &Path, how: Check, pace: Option<Pace>) -> Result<usize> {
+/// Runs a check (see [`check_pages`]) on a copy that is not in use, with pauses if given a pace. Returns its schema
+/// version.
+pub(super) fn check(file: &Path, check: &str, pace: Option<Pace>) -> Result<usize> {
     let mut conn = open(file)?;
     if let Some(mut pace) = pace {
         let rest = move || {
@@ -61,17 +54,10 @@ pub(super) fn check(file: &Path, how: Check, pace: Option<Pace>) -> Result<usize
         };
         conn.progress_handler(STEPS, Some(rest))?;
     }
-    // Read where it lies: it would be read many times over through a small cache.
+    // Mapped, because a small cache would read it many times over.
     conn.execute_batch("PRAGMA mmap_size=1099511627776")?;
     let version = schema_version(&conn)?;
-    let query = match how {
-        Check::Rows => "PRAGMA quick_check(1)",
-        Check::Indexes => "PRAGMA integrity_check(1)",
-    };
-    let found: String = conn.query_row(query, [], |row| row.get(0))?;
-    if found != "ok" {
-        return Err(StoreError::Corrupt(found.replace('\n', " ")));
-    }
+    check_pages(&conn, check)?;
     Ok(version)
 }
 

@@ -1,34 +1,29 @@
-//! What is kept of a store before a newer program changes its schema.
+//! Copies of a store that are kept before an upgrade of its schema.
 
-use super::snapshot::{Check, check, copy_pages};
+use super::snapshot::{check, copy_pages};
 use super::{BackupError, Taken, Work};
 use crate::accounts::KEY_FILE;
 use crate::store::copy::{self, CopyError};
 use crate::store::maria::Session;
 use crate::store::{FILE, Result, StoreError, private};
 use rusqlite::Connection;
-use std::fs::{self, File};
+use std::fs;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
 
-/// Where a store of this schema version is kept when a newer program changes it.
-pub(in crate::store) fn copy_of_schema(dir: &Path, version: usize) -> PathBuf {
+/// Path of the copy that an upgrade keeps of a store with this schema version.
+pub(crate) fn copy_of_schema(dir: &Path, version: usize) -> PathBuf {
     dir.join(format!("{FILE}.schema-{version}"))
 }
 
-/// The same of a database on a server: a backup.
-pub(in crate::store) fn backup_of_schema(dir: &Path, version: usize) -> PathBuf {
+/// Path of the backup that an upgrade keeps of a database on a server.
+pub(crate) fn backup_of_schema(dir: &Path, version: usize) -> PathBuf {
     dir.join(format!("mariadb.schema-{version}.tar.zst"))
 }
 
-/// Keeps a copy of the store as it is before its schema changes, unless one is there. The caller has the only
-/// connection.
-pub(in crate::store) fn before_migration(
-    conn: &Connection,
-    dir: &Path,
-    version: usize,
-) -> Result<()> {
+/// Keeps a copy of the store before its schema changes, unless one exists. The caller has the only connection.
+pub(crate) fn before_migration(conn: &Connection, dir: &Path, version: usize) -> Result<()> {
     let copy = copy_of_schema(dir, version);
     if copy.exists() {
         return Ok(());
@@ -36,15 +31,14 @@ pub(in crate::store) fn before_migration(
     tracing::info!(copy = %copy.display(), "keeping a copy of the store before its schema changes");
     keep(&copy, |part| {
         copy_pages(conn, part)?;
-        check(part, Check::Rows, None)?;
-        let synced = File::open(part).and_then(|file| file.sync_all());
-        synced.map_err(BackupError::at(part))
+        check(part, "quick_check", None)?;
+        Ok(())
     })
 }
 
-/// Keeps a backup of a database on a server as it is before its schema changes; `as_file` is the version of an embedded
-/// store with the same tables. It replaces an earlier one, which is of a database that was brought back since.
-pub(in crate::store) fn before_migration_of_server(
+/// Keeps a backup of a database on a server before its schema changes; `as_file` is the version of the embedded
+/// schema with the same tables. It replaces an earlier one, made before the database was restored.
+pub(crate) fn before_migration_of_server(
     session: Session,
     dir: &Path,
     version: usize,
@@ -62,21 +56,17 @@ pub(in crate::store) fn before_migration_of_server(
         copy::before_migration(session, &work.dir, as_file)?;
         let taken: Taken = work.taken(created, has_key, "mariadb")?;
         let file = private::open(part).map_err(BackupError::at(part))?;
-        taken.pack(BufWriter::with_capacity(1 << 20, &file), |_| {})?;
-        file.sync_all().map_err(BackupError::at(part))
+        taken.pack(BufWriter::with_capacity(1 << 20, file), |_| {})?;
+        Ok(())
     })
 }
 
-/// Makes a file that has its name only when it is whole.
+/// Makes a file that gets its name when it is complete.
 fn keep(copy: &Path, make: impl FnOnce(&Path) -> Result<(), BackupError>) -> Result<()> {
     let part = copy.with_extension("part");
     let _ = fs::remove_file(&part);
-    let kept = make(&part).and_then(|()| {
-        let placed = fs::rename(&part, copy);
-        let directory =
-            || File::open(copy.parent().unwrap_or(Path::new("."))).and_then(|dir| dir.sync_all());
-        placed.and_then(|()| directory()).map_err(BackupError::at(copy))
-    });
+    let kept =
+        make(&part).and_then(|()| private::place(&part, copy).map_err(BackupError::at(copy)));
     kept.map_err(|error| {
         let _ = fs::remove_file(&part);
         let why = format!(

@@ -1,7 +1,7 @@
-//! From a server into a file: all tables as of one moment, while nodes may go on.
+//! Copies a server's database into a file: all tables as of one moment, while nodes go on.
 //!
 //! The file is made in a directory inside the target, in one transaction, compared with the server, and moved to its
-//! place at the very end. A copy that was broken off leaves nothing but that directory, which the next one empties.
+//! place at the end. An interrupted copy leaves only that directory, which the next one empties.
 
 use super::source::Source;
 use super::tables::{CONSTANT, RENUMBERED, Table, matched, of_file, of_server};
@@ -19,17 +19,15 @@ use rusqlite::types::Value as Cell;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Where the file is made.
 const UNFINISHED: &str = "copying";
-/// Rows between two signs of life.
+/// Rows between two reports of progress.
 const EVERY: u64 = 4096;
 
 /// Copies the database at `url` into the data directory of these settings, which must hold no store. The caller holds
 /// the lock of the directory.
 ///
 /// # Errors
-/// When either side fails, the directory holds a store, or both are not the same in the end; the directory is then as it
-/// was.
+/// Either side fails, the directory holds a store, or both differ in the end. The directory is then unchanged.
 pub fn back(
     settings: &Settings,
     url: &str,
@@ -45,9 +43,9 @@ pub fn back(
     to_file(&server, &settings.data_dir, SCHEMA_VERSION, watch)
 }
 
-/// Copies a database of an older schema version into a directory without a store; `version` is that of a file with the
-/// same tables.
-pub(in crate::store) fn before_migration(
+/// Copies a database with an older schema into a directory without a store; `version` is that of the embedded schema
+/// with the same tables.
+pub(crate) fn before_migration(
     session: Session,
     dir: &Path,
     version: usize,
@@ -63,14 +61,14 @@ fn to_file(
 ) -> Result<Report, CopyError> {
     let file = dir.join(FILE);
     let made = Made::begin(dir.join(UNFINISHED), version)?;
-    // All of it is as of here, whatever nodes write meanwhile, and however long the file takes between two questions.
+    // Everything is as of this moment. Writing the file may take any time between two statements.
     server.session.batch("SET SESSION idle_transaction_timeout = 0")?;
     server.session.batch("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
     server.session.batch("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")?;
     let shapes = of_file(&made.conn)?;
     let mut found = of_server(&server.session)?;
     if version < SCHEMA_VERSION {
-        // A step to the next version that was broken off leaves tables and columns that this one does not have.
+        // An interrupted step to the next version leaves tables and columns that this version does not have.
         found.retain(|table, _| shapes.contains_key(table));
         for (table, shape) in &mut found {
             shape.columns.retain(|column| shapes[table].columns.contains(column));
@@ -80,21 +78,18 @@ fn to_file(
     let mut copied = made.fill(&server.session, &tables, &mut watch)?;
     let made = made.close()?;
     let source = Source::reading(&made)?;
-    for (table, copied) in tables.iter().zip(&mut copied) {
-        let began = Instant::now();
-        watch(Progress::Compare(&table.name, copied.rows));
-        check::compare(&source, server, table, &mut watch)?;
-        copied.comparing = began.elapsed();
-    }
-    // Older ones lack what the queries name.
+    check::compare(&source, server, &tables, &mut copied, &mut watch)?;
+    // Older schemas lack tables of the queries.
     let warnings = if version == SCHEMA_VERSION { check::warnings(server)? } else { Vec::new() };
     server.session.batch("COMMIT")?;
     drop(source);
-    put(&made, &file).map_err(|error| StoreError::CannotOpen(error.to_string()))?;
+    private::place(&made.join(FILE), &file)
+        .and_then(|()| std::fs::remove_dir_all(&made))
+        .map_err(|error| StoreError::CannotOpen(error.to_string()))?;
     Ok(Report { tables: copied, warnings })
 }
 
-/// Only what this program would serve itself is understood.
+/// Refuses a database that this program would not serve.
 fn refuse_other_versions(session: &Session) -> Result<(), CopyError> {
     schema::look_at_server(session)?;
     refuse_unfinished(session)?;
@@ -108,13 +103,13 @@ fn refuse_other_versions(session: &Session) -> Result<(), CopyError> {
     }
 }
 
+/// The file while it is made.
 struct Made {
     dir: PathBuf,
     conn: Connection,
 }
 
 impl Made {
-    /// Of a schema version.
     fn begin(dir: PathBuf, version: usize) -> Result<Self, CopyError> {
         let cannot = |error: std::io::Error| StoreError::CannotOpen(error.to_string());
         match std::fs::remove_dir_all(&dir) {
@@ -126,10 +121,10 @@ impl Made {
         std::fs::create_dir_all(&dir).map_err(cannot)?;
         private::open(&dir.join(FILE)).map_err(cannot)?;
         let mut conn = Connection::open(dir.join(FILE))?;
-        // Whoever is interrupted begins again with a new file.
+        // An interrupted copy begins again with a new file.
         conn.execute_batch("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF")?;
         run_to(&mut conn, version)?;
-        // What triggers would add is copied, too.
+        // Rows that triggers would add are copied as well.
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)
             .and_then(|_| conn.execute_batch("PRAGMA foreign_keys=OFF; BEGIN"))?;
         Ok(Self { dir, conn })
@@ -142,14 +137,15 @@ impl Made {
         watch: &mut impl FnMut(Progress<'_>),
     ) -> Result<Vec<Copied>, CopyError> {
         for table in CONSTANT {
-            self.execute(&format!("DELETE FROM {table}"))?;
+            self.conn.execute(&format!("DELETE FROM {table}"), [])?;
         }
         let mut copied = Vec::with_capacity(tables.len());
         for table in tables {
             copied.push(self.copy(session, table, watch)?);
             self.continue_ids(session, &table.name)?;
         }
-        let broken: i64 = self.number("SELECT count(*) FROM pragma_foreign_key_check")?;
+        let broken = "SELECT count(*) FROM pragma_foreign_key_check";
+        let broken: i64 = self.conn.query_row(broken, [], |row| row.get(0))?;
         if broken > 0 {
             let text = format!("{broken} rows of the server refer to rows that are not there");
             return Err(CopyError::Differs(text));
@@ -166,8 +162,8 @@ impl Made {
         let began = Instant::now();
         let count = format!("SELECT count(*) FROM `{}`", table.name);
         watch(Progress::Copy(&table.name, session.value(&count, &[])?.unwrap_or(0), 0));
-        // What a file numbers by itself follows the order of the server.
-        let number = RENUMBERED.iter().find(|one| one.table == table.name).map(|one| one.column);
+        // Renumbered columns follow the order of the server.
+        let number = (table.name == RENUMBERED.table).then_some(RENUMBERED.column);
         let all: Vec<_> = table.columns.iter().cloned().chain(number.map(str::to_owned)).collect();
         let texts = self.texts(table)?;
         let (columns, key) = (Table::list(&table.columns), Table::list(&table.key));
@@ -201,7 +197,7 @@ impl Made {
         Ok(Copied { table: table.name.clone(), rows, before: 0, copying, comparing })
     }
 
-    /// Which columns of a table hold text: the server gives bytes for both.
+    /// Whether each column of a table holds text: the server returns bytes for text, too.
     fn texts(&self, table: &Table) -> Result<Vec<bool>> {
         let of = "SELECT type FROM pragma_table_xinfo(?) WHERE name = ?";
         let is_text = |column: &String| {
@@ -211,7 +207,7 @@ impl Made {
         table.columns.iter().map(is_text).collect()
     }
 
-    /// Ids that were given on the server are not given again.
+    /// Prevents that ids used on the server are given again.
     fn continue_ids(&self, session: &Session, table: &str) -> Result<(), CopyError> {
         let gives =
             "SELECT count(*) FROM sqlite_schema WHERE name = ? AND sql LIKE '%AUTOINCREMENT%'";
@@ -233,17 +229,9 @@ impl Made {
     }
 
     fn close(self) -> Result<PathBuf, CopyError> {
-        self.execute("COMMIT")?;
+        self.conn.execute_batch("COMMIT")?;
         drop(self.conn);
         Ok(self.dir)
-    }
-
-    fn execute(&self, sql: &str) -> Result<()> {
-        Ok(self.conn.execute_batch(sql)?)
-    }
-
-    fn number(&self, sql: &str) -> Result<i64> {
-        Ok(self.conn.query_row(sql, [], |row| row.get(0))?)
     }
 }
 
@@ -263,15 +251,4 @@ fn cell(value: Value, is_text: bool) -> Result<Cell> {
         Value::Bytes(bytes) => Cell::Blob(bytes),
         other => return Err(odd(&format!("{other:?}"))),
     })
-}
-
-/// Moves the file to its place, synced.
-fn put(made: &Path, file: &Path) -> std::io::Result<()> {
-    let new = made.join(FILE);
-    std::fs::File::open(&new)?.sync_all()?;
-    std::fs::rename(&new, file)?;
-    if let Some(directory) = file.parent() {
-        std::fs::File::open(directory)?.sync_all()?;
-    }
-    std::fs::remove_dir_all(made)
 }

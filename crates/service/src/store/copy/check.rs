@@ -1,15 +1,16 @@
-//! Whether both sides hold the same: all rows are compared in the order of their keys, one at a time.
+//! Comparison of both sides, row by row in the order of their keys.
 
 use super::source::Source;
 use super::tables::Table;
 use super::target::Target;
-use super::{CopyError, Progress, key};
+use super::{Copied, CopyError, Progress, key};
 use crate::store::Result;
+use std::time::Instant;
 
-/// Rows between two signs of life.
+/// Rows between two reports of progress.
 const EVERY: u64 = 4096;
 
-/// What follows from other rows, and how many rows do not: (what, query).
+/// Derived columns and rows: a description of wrong ones, and a query for their number.
 const DERIVED: [(&str, &str); 5] = [
     (
         "articles whose like_count is not the number of their likes",
@@ -42,8 +43,24 @@ const DERIVED: [(&str, &str); 5] = [
     ),
 ];
 
-/// Compares all rows of a table; bounded memory, whatever its size.
+/// Compares all rows of these tables, with bounded memory, and notes the time of each.
 pub(super) fn compare(
+    source: &Source,
+    target: &Target,
+    tables: &[Table],
+    copied: &mut [Copied],
+    watch: &mut impl FnMut(Progress<'_>),
+) -> Result<(), CopyError> {
+    for (table, copied) in tables.iter().zip(copied) {
+        let began = Instant::now();
+        watch(Progress::Compare(&table.name, copied.rows));
+        compare_table(source, target, table, watch)?;
+        copied.comparing = began.elapsed();
+    }
+    Ok(())
+}
+
+fn compare_table(
     source: &Source,
     target: &Target,
     table: &Table,
@@ -85,14 +102,14 @@ pub(super) fn compare(
     })
 }
 
-/// What is wrong with rows that follow from others. Both sides have the same rows, so the source is wrong, too.
+/// Faults of derived rows. Both sides have the same rows, so the source has them too.
 pub(super) fn warnings(target: &Target) -> Result<Vec<String>> {
     let wrong = derived(|query| Ok(target.session.number(query)?.unwrap_or(0)))?;
     Ok(wrong.into_iter().map(|what| format!("{what}, in the source as well")).collect())
 }
 
-/// What of a store that follows from other rows does not; `count` runs a query for one number.
-pub(in crate::store) fn derived(mut count: impl FnMut(&str) -> Result<i64>) -> Result<Vec<String>> {
+/// Faults of derived rows; `count` runs a query for one number.
+pub(crate) fn derived(mut count: impl FnMut(&str) -> Result<i64>) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
     for (what, query) in DERIVED {
         let rows = count(query)?;

@@ -1,5 +1,4 @@
-//! The key of a row as it is kept beside the progress of a copy: exact, and with its types, since SQLite compares text
-//! and bytes differently.
+//! The key of a row in the progress of a copy: exact, with types, because SQLite compares text and bytes differently.
 
 use crate::hex;
 
@@ -12,23 +11,20 @@ pub(crate) fn encode(key: &[Part]) -> String {
         Part::Real(number) => format!("r{}", hex(&number.to_bits().to_be_bytes())),
         Part::Text(text) => format!("t{}", hex(text.as_bytes())),
         Part::Blob(bytes) => format!("b{}", hex(bytes)),
-        // No column of a key has one.
+        // Keys have no nulls.
         Part::Null => String::new(),
     };
     key.iter().map(part).collect::<Vec<_>>().join(" ")
 }
 
-/// The key that was written so.
+/// Reads a key written by [`encode`].
 pub(crate) fn decode(text: &str) -> Option<Vec<Part>> {
     text.split(' ').map(part).collect()
 }
 
 fn part(text: &str) -> Option<Part> {
     let (kind, rest) = text.split_at_checked(1)?;
-    let bytes = || -> Option<Vec<u8>> {
-        let pairs = (0..rest.len()).step_by(2).map(|at| rest.get(at..at + 2));
-        pairs.map(|pair| u8::from_str_radix(pair?, 16).ok()).collect()
-    };
+    let bytes = || base16ct::lower::decode_vec(rest).ok();
     Some(match kind {
         "i" => Part::Integer(rest.parse().ok()?),
         "r" => Part::Real(f64::from_bits(u64::from_be_bytes(bytes()?.try_into().ok()?))),
@@ -38,7 +34,7 @@ fn part(text: &str) -> Option<Part> {
     })
 }
 
-/// For messages: numbers as they are, the rest shortened.
+/// The key in messages, without bytes.
 pub(super) fn shown(key: &[Part]) -> String {
     let parts: Vec<_> = key
         .iter()

@@ -1,4 +1,4 @@
-//! The file that is copied: brought up to date as a start does, then only read, as of one moment.
+//! The file that is copied: upgraded as by a start, then read as of one moment.
 
 use super::tables::{Schema, Table, of_file};
 use super::{CopyError, key};
@@ -15,12 +15,11 @@ use std::path::{Path, PathBuf};
 
 pub(super) struct Source {
     conn: Connection,
-    /// Kept open: it owns the files beside the database.
+    /// Kept open, because it owns the files beside the database.
     _store: Option<Store>,
     pub(super) directory: PathBuf,
 }
 
-/// A row, with the values of its key behind those of its columns.
 pub(super) struct SourceRow {
     pub(super) values: Vec<Value>,
     pub(super) key: Vec<key::Part>,
@@ -28,16 +27,16 @@ pub(super) struct SourceRow {
 
 impl SourceRow {
     pub(super) fn bytes(&self) -> usize {
-        let of = |value: &Value| match value {
+        let bytes = |value: &Value| match value {
             Value::Bytes(bytes) => bytes.len(),
             _ => 8,
         };
-        self.values.iter().map(of).sum()
+        self.values.iter().map(bytes).sum()
     }
 }
 
 impl Source {
-    /// The caller holds the lock of the directory, which has a store.
+    /// Opens the store of a directory. The caller holds its lock.
     pub(super) fn open(settings: &Settings) -> Result<Self, CopyError> {
         let directory = settings.data_dir.canonicalize().unwrap_or(settings.data_dir.clone());
         let mut database = settings.database.clone();
@@ -45,7 +44,7 @@ impl Source {
         let store = Store::open(&settings.data_dir, &database)?;
         articles::replay(&store)?;
         if settings.accounts.token_key.is_none() {
-            // Nodes need it: a directory that was never served has none yet.
+            // Nodes need it, and a directory that was never served has none.
             TokenKey::of_directory(&settings.data_dir)?;
         }
         let conn = reading(&settings.data_dir)?;
@@ -56,7 +55,7 @@ impl Source {
         Ok(source)
     }
 
-    /// The file of a directory that nobody else uses, as it is.
+    /// Opens the file of a directory that is not in use, as it is.
     pub(super) fn reading(directory: &Path) -> Result<Self, CopyError> {
         Ok(Self { conn: reading(directory)?, _store: None, directory: directory.to_owned() })
     }
@@ -65,9 +64,8 @@ impl Source {
         of_file(&self.conn)
     }
 
-    /// What tells this file, in this state, from others: version, number of rows and greatest keys of all tables, and
-    /// the ids that were given so far. A server that has run on it since has changed that, or the comparison of rows
-    /// finds the difference.
+    /// Hash that identifies this file in this state: version, number of rows and greatest keys of all tables, and the
+    /// ids given so far. A server that has run on it since has changed these, or the comparison finds the difference.
     pub(super) fn identity(&self, tables: &[Table]) -> Result<String> {
         let mut digest = Sha256::new();
         let version: i64 = self.conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
@@ -87,7 +85,7 @@ impl Source {
         Ok(u64::try_from(count).unwrap_or(0))
     }
 
-    /// The highest id that was given to a row of this table, if ids are never used again.
+    /// The highest id given in this table, if ids are never reused.
     pub(super) fn last_id(&self, table: &str) -> Result<Option<i64>> {
         let last = "SELECT max(seq) FROM sqlite_sequence WHERE name = ?";
         Ok(self.conn.query_row(last, [table], |row| row.get(0))?)
@@ -104,7 +102,7 @@ impl Source {
         (0..table.key.len()).map(|at| part(row.get_ref(at)?)).collect::<Result<_, _>>().map(Some)
     }
 
-    /// Hands over the rows above a key in the order of keys, until one is refused.
+    /// Passes the rows above a key in the order of keys, until `take` fails.
     pub(super) fn each(
         &self,
         table: &Table,

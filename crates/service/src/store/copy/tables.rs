@@ -1,5 +1,5 @@
-//! Which tables are copied, derived from both schemas: a table or column that only one side has stops the copy unless
-//! it is named here with a reason. A migration that is added on one side alone is therefore noticed.
+//! The tables to copy, derived from both schemas. A table or column that only one side has stops the copy unless it is
+//! named here with a reason, so a migration of one side alone is noticed.
 
 use super::CopyError;
 use crate::store::maria::Session;
@@ -8,7 +8,7 @@ use crate::store::{Result, StoreError};
 use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Tables of one side alone, each with the reason.
+/// Tables that only one side has, each with the reason.
 const ONE_SIDED: [(&str, &str); 9] = [
     ("like_log", "its likes are applied when the file is opened"),
     ("madang_schema", "schema version of the server"),
@@ -24,26 +24,26 @@ const ONE_SIDED: [(&str, &str); 9] = [
     ("used_proofs", "a file has one node, which knows them"),
 ];
 
-/// A table whose rows get new values in one column, and the unique columns whose order they keep instead.
+/// A table whose rows get new values in one column, and the unique columns whose order they keep.
 pub(super) struct Renumbered {
     pub(super) table: &'static str,
     pub(super) column: &'static str,
     order: [&'static str; 2],
 }
 
-/// A file counts the keys of each user, a server all of them together. Only their order has a meaning.
-pub(super) const RENUMBERED: [Renumbered; 1] =
-    [Renumbered { table: "idempotency_keys", column: "number", order: ["user_id", "number"] }];
+/// A file numbers the keys of each user, a server all together. Only the order matters.
+pub(super) const RENUMBERED: Renumbered =
+    Renumbered { table: "idempotency_keys", column: "number", order: ["user_id", "number"] };
 
-/// Tables that migrations fill. In the target their rows give way to those of the source.
+/// Tables that migrations fill. The rows of the source replace those of the target.
 pub(super) const CONSTANT: [&str; 4] = ["regions", "region_names", "locations", "post_categories"];
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// Without generated ones, which hold nothing of their own.
+    /// Without generated columns.
     pub(super) columns: BTreeSet<String>,
     pub(super) key: Vec<String>,
-    /// Tables that must be filled before.
+    /// Tables that it refers to.
     pub(super) after: BTreeSet<String>,
 }
 
@@ -53,19 +53,19 @@ pub(super) type Schema = BTreeMap<String, Shape>;
 pub(super) struct Table {
     pub(super) name: String,
     pub(super) columns: Vec<String>,
-    /// Unique columns that give both sides one order of rows.
+    /// Unique columns that give both sides the same order of rows.
     pub(super) key: Vec<String>,
 }
 
 impl Table {
-    /// Names quoted as both engines take them.
+    /// Quotes names for both engines.
     pub(super) fn list(names: &[String]) -> String {
         let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
         quoted.join(", ")
     }
 }
 
-/// The tables to copy, each after those that it refers to.
+/// Matches both schemas. Returns the tables to copy, each after those that it refers to.
 pub(super) fn matched(source: &Schema, target: &Schema) -> Result<Vec<Table>, CopyError> {
     let mut wrong = Vec::new();
     let mut tables = Vec::new();
@@ -83,12 +83,12 @@ pub(super) fn matched(source: &Schema, target: &Schema) -> Result<Vec<Table>, Co
         if from.key != to.key || from.key.is_empty() {
             wrong.push(format!("the primary keys of {name} differ"));
         }
-        let renumbered = RENUMBERED.iter().find(|one| one.table == name);
-        let key =
-            renumbered.map_or_else(|| from.key.clone(), |one| one.order.map(str::to_owned).into());
-        let columns =
-            from.columns.iter().filter(|column| renumbered.is_none_or(|one| one.column != *column));
-        tables.push(Table { name: name.clone(), columns: columns.cloned().collect(), key });
+        let (mut columns, mut key) = (from.columns.clone(), from.key.clone());
+        if name == RENUMBERED.table {
+            columns.remove(RENUMBERED.column);
+            key = RENUMBERED.order.map(str::to_owned).into();
+        }
+        tables.push(Table { name: name.clone(), columns: columns.into_iter().collect(), key });
     }
     if wrong.is_empty() {
         return Ok(in_order(tables, target));
@@ -99,7 +99,7 @@ pub(super) fn matched(source: &Schema, target: &Schema) -> Result<Vec<Table>, Co
     ))))
 }
 
-/// Sorted so that each table comes after those that it refers to.
+/// Sorts each table after those that it refers to.
 fn in_order(mut tables: Vec<Table>, target: &Schema) -> Vec<Table> {
     let mut sorted: Vec<Table> = Vec::with_capacity(tables.len());
     while !tables.is_empty() {
@@ -110,7 +110,7 @@ fn in_order(mut tables: Vec<Table>, target: &Schema) -> Vec<Table> {
                 .flatten()
                 .all(|other| *other == table.name || sorted.iter().any(|done| done.name == *other))
         };
-        // In a circle any is as good as another, and the server refuses it.
+        // In a cycle any will do: the server refuses it.
         let at = tables.iter().position(is_ready).unwrap_or(0);
         sorted.push(tables.remove(at));
     }
@@ -138,7 +138,6 @@ pub(super) fn of_file(conn: &Connection) -> Result<Schema> {
     Ok(schema)
 }
 
-/// The tables of a server's database.
 pub(super) fn of_server(session: &Session) -> Result<Schema> {
     let mut schema = Schema::new();
     let text = |row: &mysql::Row, at: usize| row.get::<String, _>(at).unwrap_or_default();
@@ -168,7 +167,7 @@ mod tests {
     use crate::store::maria::schema::MIGRATIONS;
     use crate::store::test_schema;
 
-    /// What the migrations of the server make, read from their text: this test needs no server.
+    /// The tables of the server's migrations, parsed from their text, so that these tests need no server.
     fn of_migrations() -> Schema {
         let mut schema = Schema::new();
         for file in MIGRATIONS.iter().map(|migration| migration.file) {

@@ -1,4 +1,4 @@
-//! The server that is copied to: what it may hold, how rows get there, and how far the copy is.
+//! The server that is copied to: its checks, the insertion of rows, and the progress of the copy.
 
 use super::source::{Source, SourceRow};
 use super::tables::{CONSTANT, Schema, Table, matched, of_server};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Most rows of one statement, and most values that a statement may have.
 const STATEMENT_ROWS: usize = 1024;
 const STATEMENT_VALUES: usize = 65_535;
-/// Time for sessions of a node that was stopped, or of a copy that was killed, to end.
+/// Longest wait for the sessions of a stopped node, or of a killed copy, to end.
 const LEAVING: Duration = Duration::from_secs(3);
 
 pub(super) struct Target {
@@ -24,8 +24,8 @@ pub(super) struct Mark {
     pub(super) last_key: Option<Vec<key::Part>>,
 }
 
-/// Refuses a database with a copy that has not come to its end. The row without a table's name is the whole copy.
-pub(in crate::store) fn refuse_unfinished(session: &Session) -> Result<()> {
+/// Refuses a database with an unfinished copy.
+pub(crate) fn refuse_unfinished(session: &Session) -> Result<()> {
     match whole(session)? {
         Some(Whole { is_done: false, directory, .. }) => Err(StoreError::Foreign(format!(
             "the database holds an unfinished copy of {directory}; finish it with: \
@@ -35,16 +35,16 @@ pub(in crate::store) fn refuse_unfinished(session: &Session) -> Result<()> {
     }
 }
 
+/// The state of a copy: the row without a table's name.
 struct Whole {
     is_done: bool,
+    /// [`Source::identity`].
     source: String,
     directory: String,
 }
 
 fn whole(session: &Session) -> Result<Option<Whole>> {
-    let there = "SELECT 1 FROM information_schema.tables
-         WHERE table_schema = DATABASE() AND table_name = 'madang_copy'";
-    if session.query(there, params![])?.is_empty() {
+    if !session.has_table(MARKS)? {
         return Ok(None);
     }
     let row = "SELECT state, source, directory FROM madang_copy WHERE table_name = ''";
@@ -62,8 +62,7 @@ impl Target {
         Ok(Self { session: connect(url, Use::Copies)? })
     }
 
-    /// Brings the schema up to date and begins the copy of these tables, or goes on with it; nothing when it is done. No
-    /// node can start meanwhile.
+    /// Upgrades the schema, and begins or resumes the copy; `None` when it is done. No node can start meanwhile.
     pub(super) fn begin(
         &self,
         shapes: &Schema,
@@ -71,7 +70,7 @@ impl Target {
     ) -> Result<Option<Vec<Table>>, CopyError> {
         let session = &self.session;
         schema::look_at_server(session)?;
-        // Held for as long as this connection; that of a command that was killed may still be about to close.
+        // Held until this connection ends. The connection of a killed command may not be closed yet.
         let lock =
             format!("SELECT GET_LOCK(CONCAT('madang.copy.', DATABASE()), {})", LEAVING.as_secs());
         if session.number(&lock)? != Some(1) {
@@ -101,7 +100,7 @@ impl Target {
         })
     }
 
-    /// Answers whether there is anything to copy.
+    /// Returns whether there is anything to copy.
     fn begin_with(
         &self,
         tables: &[Table],
@@ -130,10 +129,10 @@ impl Target {
         Ok(true)
     }
 
-    /// One transaction: rows of migrations go, those of the source come in their place.
+    /// Deletes the rows of migrations, which the source's replace, and inserts the marks, in one transaction.
     fn begin_anew(&self, tables: &[Table], identity: &str, directory: &str) -> Result<()> {
         let session = &self.session;
-        // Constants refer to each other.
+        // Constants refer to one another.
         session.batch("SET SESSION foreign_key_checks = 0")?;
         session.batch("START TRANSACTION")?;
         for table in CONSTANT {
@@ -169,7 +168,7 @@ impl Target {
         )))
     }
 
-    /// A node remembers what it has read. It has a session as long as it runs, and a lane.
+    /// Refuses a database that a node serves, because it has rows in memory. A running node has a session and a lane.
     fn refuse_served(&self) -> Result<(), CopyError> {
         let sessions = "SELECT count(*) FROM information_schema.processlist
              WHERE db = DATABASE() AND id <> CONNECTION_ID()";
@@ -206,7 +205,7 @@ impl Target {
         Ok(Mark { copied: row.get(0).ok_or_else(damaged)?, last_key })
     }
 
-    /// Inserts rows and moves the mark, in one transaction; answers how many.
+    /// Inserts rows and moves the mark, in one transaction. Returns the number of rows.
     pub(super) fn write(
         &self,
         table: &Table,
@@ -231,7 +230,7 @@ impl Target {
         Ok(written)
     }
 
-    /// In statements of as many rows as there are bits in their number: few texts, which stay prepared.
+    /// Inserts rows in statements whose numbers of rows are powers of two: few texts, which stay prepared.
     pub(super) fn insert(&self, table: &Table, mut rows: &mut [SourceRow]) -> Result<()> {
         let width = table.columns.len();
         let most = STATEMENT_ROWS.min(STATEMENT_VALUES / width.max(1));
@@ -250,7 +249,7 @@ impl Target {
         Ok(())
     }
 
-    /// Makes the next id of a table follow the last one that was given.
+    /// Sets the next id of a table after the last one of the source.
     pub(super) fn continue_ids(&self, table: &str, last: i64) -> Result<(), CopyError> {
         let next = last.saturating_add(1);
         self.session.batch(&format!("ALTER TABLE `{table}` AUTO_INCREMENT = {next}"))?;
@@ -269,6 +268,7 @@ impl Target {
     }
 }
 
+/// Adds the range of rows to the error of an insertion.
 fn of_rows(table: &Table, rows: &[SourceRow], error: StoreError) -> StoreError {
     let shown = |row: Option<&SourceRow>| row.map(|row| key::shown(&row.key)).unwrap_or_default();
     match error {

@@ -1,4 +1,4 @@
-//! What can be said of the servers that settings name, without changing anything.
+//! Check of the servers in the settings, without changing anything.
 
 use super::servers::Servers;
 use super::session::{Session, Use};
@@ -6,8 +6,8 @@ use super::{parse, replica, schema};
 use crate::config::DatabaseSettings;
 use crate::store::Result;
 
-/// A line for each server.
-pub(in crate::store) fn check(url: &str, settings: &DatabaseSettings) -> Result<Vec<String>> {
+/// Returns a line for each server.
+pub(crate) fn check(url: &str, settings: &DatabaseSettings) -> Result<Vec<String>> {
     let servers = Servers::parse(url)?;
     let looked = servers.look()?;
     let (session, _) = servers.connect(Use::Writes)?;

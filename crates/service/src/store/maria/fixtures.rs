@@ -1,11 +1,11 @@
-//! Every schema version there was can be brought up to date: a file of each, as it was written then, as SQL.
+//! Upgrades of every schema version, from a dump of each as its program made it.
 //!
-//! Rows are those of the embedded store's fixture with the same tables, which also proves that there is one with the
-//! same tables (`Migration::as_file`). After a new migration, write the new file with
-//! `BLESS=1 scripts/with-mariadb cargo test --workspace --lib maria::fixtures`, add the digest of the migration, and rows
-//! of tables that only a server has to [`OWN`]. Files that are there are never written again.
+//! Rows are those of the embedded store's fixture with the same tables, which also proves that one exists
+//! (`Migration::as_file`). After a new migration, write the new file with `BLESS=1 scripts/with-mariadb cargo test
+//! --workspace --lib maria::fixtures`, add the digest of the migration, and rows of tables that only a server has to
+//! [`OWN`]. Existing files are never written again.
 //!
-//! What needs a server says nothing without `scripts/with-mariadb`; `scripts/test` runs it so.
+//! Tests that need a server pass without one; `scripts/with-mariadb`, which `scripts/test` uses, provides it.
 
 use super::schema::{MIGRATIONS, migrate_to};
 use super::{Session, Use, connect};
@@ -16,7 +16,7 @@ use mysql::Value;
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 
-/// Rows of tables that only a server has, with the version since which they can be written.
+/// Rows of tables that only a server has, with the first version that has the table.
 const OWN: [(usize, &str); 6] = [
     (2, "INSERT INTO madang_cluster (only_row, delay_ms) VALUES (1, 50)"),
     (2, "UPDATE outbox_lanes SET leased_until = '2026-01-01 00:00:00'"),
@@ -29,10 +29,10 @@ const OWN: [(usize, &str); 6] = [
     (5, "INSERT INTO used_proofs (proof, expires) VALUES (1, 9999999999)"),
 ];
 
-/// What an upgrade changes: its own table, and the texts that it notes to be indexed.
+/// Tables that an upgrade changes: its own, and texts noted for indexing.
 const CHANGED: [&str; 2] = ["madang_schema", "search_changes"];
 
-/// Of each migration as it was released, with the tables of the outbox that the second one makes.
+/// Digests of the migrations as released; the second one includes the tables of the outbox.
 const DIGESTS: [&str; 7] = [
     "d6aa255130b8bee5", "a4dc284a6dedb54e", "dc5caa5d06de577e", "8e3ecfa58e6ca74c",
     "ee6a9c64f6ba9acc", "d55a35364ff0430a", "ad2030ce62532b43",
@@ -56,7 +56,7 @@ fn make(version: usize) -> Session {
     session
 }
 
-/// The tables with their columns, in the order of their keys.
+/// Tables with the columns of their primary keys.
 fn tables(session: &Session) -> Vec<(String, String)> {
     let tables = "SELECT table_name, group_concat('`', column_name, '`' ORDER BY ordinal_position)
          FROM information_schema.key_column_usage
@@ -105,7 +105,7 @@ fn literal(value: &Value) -> String {
     }
 }
 
-/// The database of a version as it was written then.
+/// The database of a version, from its fixture.
 fn loaded(version: usize) -> Session {
     let sql =
         fixtures::unpack(&format!("maria/fixtures/{version:04}.sql"), || dump(&make(version)));
@@ -117,7 +117,6 @@ fn loaded(version: usize) -> Session {
     session
 }
 
-/// What the schema is made of, however it came about.
 fn schema(session: &Session) -> Vec<String> {
     let parts = [
         "SELECT concat_ws(' ', table_name, column_name, column_type, is_nullable, column_default, collation_name, extra)

@@ -1,39 +1,40 @@
-//! Whether what this node remembers may be used for a request: see the crate `madang-positions`.
+//! Whether this node may answer a request from memory: see the crate `madang-positions`.
 
 use crate::store::{Result, StoreError};
 use madang_positions::{Moment, Timing};
 use parking_lot::{Condvar, Mutex};
-use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-/// For this long after the last request polls keep their pace; then one comes every [`IDLE`].
+/// Time after the last request until polls come only every [`IDLE`].
 const SERVING: Duration = Duration::from_secs(1);
-/// Time between two polls while nobody asks: they keep the lane, and the list of what is new short.
+/// Time between two polls without requests: they keep the lane, and the number of new rows small.
 const IDLE: Duration = Duration::from_millis(500);
 
-/// When the latest complete poll began, and who waits for the next.
+/// Start of the latest complete poll, and the requests that wait for the next.
 #[derive(Debug)]
 pub struct Freshness {
     timing: Timing,
     /// Time between two polls while requests come.
-    every: Duration,
-    /// Time that a request waits for a poll.
+    pub(super) every: Duration,
+    /// Longest wait of a request for a poll.
     patience: Duration,
-    /// In nanoseconds since boot; 0: there is none.
+    /// Start of the latest complete poll, in nanoseconds since boot; 0 means none.
     polled_from: AtomicU64,
-    /// When a request last asked, likewise.
+    /// Time of the last request, in nanoseconds since boot.
     asked: AtomicU64,
     polled: Notify,
     waits: AtomicU64,
     polls: AtomicU64,
-    /// Whether somebody waits for a poll.
+    /// Whether a request waits for a poll.
     wanted: Mutex<bool>,
     wake: Condvar,
 }
 
-/// Now, by the clock that also runs while the machine is suspended.
+/// The time of the clock that also runs while the machine is suspended.
 pub fn now() -> Moment {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     let [seconds, nanos] = [time.tv_sec, time.tv_nsec].map(|part| u64::try_from(part).unwrap_or(0));
@@ -47,12 +48,12 @@ impl Freshness {
         Self { timing, every, patience, polled_from, asked, polled, waits, polls, wanted, wake }
     }
 
-    /// Returns once this node may answer a request that arrived then from what it remembers.
+    /// Returns once this node may answer a request that arrived then from memory.
     ///
     /// # Errors
-    /// When no poll has come in time: the database is away, or too slow.
+    /// No poll was complete in time: the database is unavailable or too slow.
     pub async fn until_fresh(&self, arrival: Moment) -> Result<()> {
-        // Once a millisecond is often enough, and a line of memory that all cores write is not free.
+        // Once a millisecond is enough: a cache line that all cores write is expensive.
         if arrival.0.saturating_sub(self.asked.load(Relaxed)) > 1_000_000 {
             self.asked.store(arrival.0, Relaxed);
         }
@@ -79,21 +80,22 @@ impl Freshness {
         from > 0 && self.timing.covers(Moment(from), arrival)
     }
 
-    fn want(&self) {
+    /// Makes the next poll due.
+    pub(super) fn want(&self) {
         *self.wanted.lock() = true;
         self.wake.notify_one();
     }
 
-    /// A complete poll that began then is applied.
+    /// Notes that a complete poll that began then is applied.
     pub(super) fn polled(&self, began: Moment) {
         self.polls.fetch_add(1, Relaxed);
         self.polled_from.fetch_max(began.0, AcqRel);
         self.polled.notify_waiters();
     }
 
-    /// What this node remembers must not be used until the next poll.
+    /// Nothing in memory may be used until the next poll.
     pub(super) fn lost(&self) {
-        self.polled_from.store(0, std::sync::atomic::Ordering::Release);
+        self.polled_from.store(0, Release);
     }
 
     /// Blocks until the next poll is due.
@@ -104,33 +106,23 @@ impl Freshness {
         *wanted = false;
     }
 
-    /// Whether nobody has asked this node for anything lately.
+    /// Whether there was no request lately.
     pub(super) fn is_idle(&self) -> bool {
         SERVING < Duration::from_nanos(now().0.saturating_sub(self.asked.load(Relaxed)))
     }
 
-    /// Time between two polls while requests come.
-    pub(super) fn every(&self) -> Duration {
-        self.every
-    }
-
-    /// Ends the wait for the next poll.
-    pub(super) fn wake(&self) {
-        self.want();
-    }
-
-    /// How long answers to writes wait after their commit.
-    pub(in crate::store) fn delay(&self) -> Duration {
+    /// Time between the commit of a write and its response.
+    pub(crate) fn delay(&self) -> Duration {
         self.timing.delay()
     }
 
-    /// Time since the latest complete poll began; nothing before the first.
+    /// Time since the start of the latest complete poll; `None` before the first.
     pub(super) fn age(&self) -> Option<Duration> {
         let from = self.polled_from.load(Acquire);
         (from > 0).then(|| Duration::from_nanos(now().0.saturating_sub(from)))
     }
 
-    /// Polls so far, and requests that had to wait for one.
+    /// Numbers of polls, and of requests that waited for one.
     pub fn metrics(&self) -> (u64, u64) {
         (self.polls.load(Relaxed), self.waits.load(Relaxed))
     }

@@ -1,22 +1,21 @@
-//! This node's lane of the outbox: its claim, its numbers, their rows.
+//! This node's lane of the outbox: its claim, its numbers and their rows.
 
 use super::schema::MIGRATIONS;
 use super::session::{Session, Trouble};
 use crate::store::sql::params;
 use crate::store::{Effects, Result, StoreError};
-use madang_positions::{Lane, sql};
+use madang_positions::{Lane, Row, sql};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 
-/// The lane that this node has, while it has one.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     lane: Mutex<Option<Lane>>,
-    /// Numbers that have no row yet because the server could not be asked.
+    /// Numbers without a row, because the server was unavailable.
     unsettled: Mutex<BTreeSet<u64>>,
 }
 
-/// A number of a transaction that is to be committed.
+/// The number of a transaction that is about to commit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Number {
     pub(super) lane: u8,
@@ -24,7 +23,7 @@ pub(super) struct Number {
     pub(super) number: u64,
 }
 
-/// What became of a transaction with a number.
+/// Outcome of a transaction with a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Committed,
@@ -33,12 +32,17 @@ pub(super) enum Fate {
 }
 
 impl Outbox {
-    /// The lane's number, when there is one.
-    pub(super) fn own(&self) -> Option<u8> {
+    /// This node's lane, if it has one.
+    fn own(&self) -> Option<u8> {
         self.lane.lock().as_ref().map(Lane::lane)
     }
 
-    /// Makes sure that there is a lane with numbers left; to be called before a transaction begins.
+    /// Whether a row is of this node, not of an earlier owner of its lane.
+    pub(super) fn owns<P>(&self, row: &Row<P>) -> bool {
+        self.lane.lock().as_ref().is_some_and(|own| own.owns(row.lane, row.number))
+    }
+
+    /// Ensures that there is a lane with numbers left; called before a transaction begins.
     pub(super) fn provide(&self, session: &Session) -> Result<()> {
         let mut lane = self.lane.lock();
         let owned = match lane.as_mut() {
@@ -67,7 +71,7 @@ impl Outbox {
         match inserted {
             Ok(done) if done.rows == 1 => Ok(number),
             Ok(_) => {
-                // Another node has claimed the lane, and gives its numbers rows.
+                // Another node has claimed the lane, and inserts rows for its numbers.
                 *self.lane.lock() = None;
                 Err(StoreError::Busy)
             }
@@ -78,12 +82,11 @@ impl Outbox {
         }
     }
 
-    /// Gives the number of a transaction that was undone, or whose COMMIT was not answered, an empty row; which shows
-    /// what became of it.
+    /// Inserts an empty row for a transaction that was undone, or whose COMMIT was not answered: shows its outcome.
     pub(super) fn settle(&self, session: &Session, number: Number) -> Fate {
         let Number { lane, number: n, .. } = number;
         let mut filled = session.run_unless_taken(sql::FILL, params![n, lane, n]);
-        // In a cluster the transaction itself may still be on its way: one of both fails, and then it is known which.
+        // In a cluster the transaction itself may still arrive: one of both fails, which shows the outcome.
         for _ in 0..3 {
             if session.take_trouble() != Some(Trouble::Conflict) {
                 break;
@@ -93,7 +96,7 @@ impl Outbox {
         match filled {
             Ok(None) => Fate::Committed,
             Ok(Some(done)) if done.rows == 1 => Fate::Undone,
-            // There was a row, and it has been deleted since.
+            // The row was deleted since.
             Ok(Some(_)) => Fate::Unknown,
             Err(_) => {
                 self.leave(number);
@@ -102,12 +105,12 @@ impl Outbox {
         }
     }
 
-    /// The poller gives it a row.
+    /// Leaves the row to the poller.
     pub(super) fn leave(&self, number: Number) {
         self.unsettled.lock().insert(number.number);
     }
 
-    /// Gives rows to the numbers that were left; on the poller's thread.
+    /// Inserts rows for the numbers that were left; on the poller's thread.
     pub(super) fn settle_left(&self, session: &Session) -> Result<()> {
         let left = std::mem::take(&mut *self.unsettled.lock());
         let Some(own) = self.own() else { return Ok(()) };
@@ -121,7 +124,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Says that the lane is still used, so that other nodes take another one.
+    /// Renews the lease of the lane, so that no other node takes it.
     pub(super) fn renew(&self, session: &Session) -> Result<()> {
         let Some(lane) = self.own() else { return Ok(()) };
         session.run(RENEW, params![known(), lane]).map(drop)
@@ -135,7 +138,7 @@ fn known() -> i64 {
     i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
 }
 
-/// Claims a lane that nobody uses, and gives every number of it a row that has none.
+/// Claims an unused lane, and inserts rows for its numbers without one.
 fn claim(session: &Session) -> Result<Lane> {
     let lane = lease(session)?;
     // Not 0, and within the range of a signed column's.
@@ -157,7 +160,7 @@ fn claim(session: &Session) -> Result<Lane> {
     Ok(Lane::claimed(lane, epoch, last))
 }
 
-/// A lane that nobody uses: the first whose lease has run out, which is then this node's.
+/// Leases the first lane whose lease has expired.
 fn lease(session: &Session) -> Result<u8> {
     session.batch("START TRANSACTION")?;
     let found = session.value::<u8>(

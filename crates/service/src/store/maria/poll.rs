@@ -1,30 +1,30 @@
-//! The poller: a thread and a session of its own that learns what all nodes have written, and tells this one.
+//! The poller: a thread with its own session that reads what all nodes have written and applies it to memory.
 
-use super::Shared;
 use super::freshness::now;
-use super::servers::ServerEpoch;
 use super::session::{Session, Use};
+use super::{Shared, reach};
 use crate::ops::thread::Joined;
 use crate::store::sql::params;
 use crate::store::{Effects, Result, StoreError};
-use madang_positions::{Applied, Follower, Poll, Position, Row, Timing, Versions, Wanted};
+use madang_positions::{Applied, Follower, Poll, Position, Row};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Time between two renewals of the lane, and between two looks for rows that nobody needs any longer.
+/// Time between two renewals of the lane.
 const RENEW_EVERY: Duration = Duration::from_secs(5);
+/// Time between two deletions of old rows.
 const CLEAN_EVERY: Duration = Duration::from_secs(60);
 const AFTER_FAILURE: Duration = Duration::from_millis(100);
-/// Stands for the history where rows of the outbox say their lane.
+/// Lane number of the row with the history in the result of a poll.
 const HISTORY: u8 = u8::MAX;
-/// Runs of a server whose beginnings are this close, in seconds, are one: it says how long it has run in whole seconds.
+/// Seconds by which two starts of the same run of a server may differ: its uptime is in whole seconds.
 const SAME_RUN: i64 = 3;
-/// A server that has run for less than since the last poll, and this, was started meanwhile.
+/// A server whose uptime is less than the time since the last poll, plus this, was started meanwhile.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// Ends with it.
+/// The thread ends on drop.
 pub(super) struct Poller {
     _thread: Joined,
     stop: Arc<AtomicBool>,
@@ -32,16 +32,16 @@ pub(super) struct Poller {
 }
 
 impl Poller {
-    pub(super) fn start(shared: &Arc<Shared>, timing: Timing) -> std::io::Result<Self> {
+    pub(super) fn start(shared: &Arc<Shared>) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let (of_thread, stopped) = (Arc::clone(shared), Arc::clone(&stop));
         let _thread = Joined::spawn("store-poll", move || {
             let mut work = Work {
                 shared: of_thread,
-                // Names are not hashed onto buckets: what is remembered here has stamps of its own.
-                follower: Follower::new(1, timing),
+                follower: Follower::default(),
+                must_forget: false,
                 session: None,
-                epoch: ServerEpoch::default(),
+                epoch: 0,
                 known: 0,
                 last: None,
                 renewed: Instant::now(),
@@ -58,19 +58,21 @@ impl Poller {
 impl Drop for Poller {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
-        self.shared.freshness.wake();
+        self.shared.freshness.want();
     }
 }
 
 struct Work {
     shared: Arc<Shared>,
     follower: Follower,
+    /// Memory may be wrong, and was not dropped yet.
+    must_forget: bool,
     session: Option<Session>,
-    /// The server that it was made with.
-    epoch: ServerEpoch,
-    /// The history that the last poll told.
+    /// Epoch of the server of the session.
+    epoch: u64,
+    /// History of the last poll.
     known: u64,
-    /// When the last poll was answered.
+    /// Time of the last answer to a poll.
     last: Option<Instant>,
     renewed: Instant,
     cleaned: Instant,
@@ -84,7 +86,7 @@ impl Work {
                 self.shared.freshness.until_due();
             }
             Err(error) => {
-                // A session whose poll has failed may have an answer on its way.
+                // The answer to a failed poll may still arrive in its session.
                 if self.session.take().is_some() {
                     self.shared.servers.leave(self.epoch, &error);
                 }
@@ -95,37 +97,28 @@ impl Work {
     }
 
     fn poll(&mut self) -> Result<()> {
+        self.forget()?;
         self.connect()?;
         let Some(session) = &self.session else { return Ok(()) };
         let began = now();
-        let rows = session.text(&query(&self.follower.wanted()))?;
+        let wanted = self.follower.wanted();
+        let history = format!(" UNION ALL SELECT {HISTORY}, history, NULL FROM madang_cluster");
+        let rows = session.text(&(query("effects", wanted) + &history))?;
         self.last = Some(Instant::now());
-        let (history, marks, rows) = read(&rows)?;
-        self.known = history;
-        let starts = matches!(self.follower.wanted(), Wanted::Everything);
-        if starts {
-            self.shared.reach.began(marks.clone());
-            // The fewer share a version, the more bodies of others this node may use.
-            for chunk in rows.chunks(rows.len().div_ceil(Versions::<()>::KNOWN / 2).max(1)) {
-                let told = chunk.iter().map(|row| &row.payload);
-                self.shared
-                    .reach
-                    .ended_together(told.map(|(lane, n, effects)| (*lane, *n, effects)));
+        let mut poll = read(&rows)?;
+        self.known = poll.history;
+        let is_running = wanted.is_some();
+        for row in poll.rows.iter_mut().filter(|row| self.shared.outbox.owns(row)) {
+            // Noted and applied after its commit.
+            row.payload = None;
+            if is_running {
+                row.ends = Some(Vec::new());
             }
         }
-        match self.follower.apply(Poll { began, history, marks, rows }) {
+        match self.follower.apply(poll, &self.shared.reach) {
             Applied::News(news) => {
-                let own = self.shared.outbox.own();
-                for (lane, number, effects) in news {
-                    // This node has applied its own after their commits.
-                    if Some(lane) != own {
-                        if !starts {
-                            self.shared.reach.ended(lane, number, &effects);
-                        }
-                        effects.apply(&self.shared.memory);
-                    }
-                }
-                self.shared.reach.closed(history, &self.follower.label().position);
+                let news = news.into_iter().flatten();
+                news.for_each(|effects| effects.apply(&self.shared.memory));
                 self.shared.freshness.polled(began);
             }
             Applied::StartAgain => {
@@ -133,14 +126,23 @@ impl Work {
                     "the database has forgotten something, or this node has missed it: it starts again"
                 );
                 self.shared.freshness.lost();
-                self.shared.reach.lost();
-                self.shared.memory.forget()?;
+                self.must_forget = true;
+                self.forget()?;
             }
         }
         Ok(())
     }
 
-    /// Connects, and finds out whether it is still the same server with the same history.
+    /// Drops what may be wrong from memory. A failure is repeated before the next poll.
+    fn forget(&mut self) -> Result<()> {
+        if self.must_forget {
+            self.shared.memory.forget()?;
+            self.must_forget = false;
+        }
+        Ok(())
+    }
+
+    /// Connects, and begins another history if the server was restarted.
     fn connect(&mut self) -> Result<()> {
         if self.session.is_some() && self.epoch == self.shared.servers.epoch() {
             return Ok(());
@@ -150,7 +152,7 @@ impl Work {
         let purpose = if servers.are_many() { Use::Polls } else { Use::Writes };
         let (session, epoch) = servers.connect(purpose)?;
         self.epoch = epoch;
-        // What one server of a cluster has forgotten, it is sent by the others before it serves again.
+        // A server of a cluster gets what it has forgotten from the others before it serves again.
         let is_new = match (self.last, session.uptime()?) {
             _ if servers.are_many() => false,
             (Some(last), Some(uptime)) => uptime < last.elapsed() + SLACK,
@@ -162,11 +164,11 @@ impl Work {
         Ok(())
     }
 
-    /// Keeps the lane, and takes away what all nodes have seen for long.
+    /// Keeps the lane, and deletes rows that all nodes have seen long ago.
     fn keep(&mut self) {
         let Some(session) = &self.session else { return };
         let shared = &self.shared;
-        // Also of a node that writes nothing: others see by its lane that it runs.
+        // Also for a node that writes nothing: others see by its lane that it runs.
         let mut kept = shared.outbox.provide(session);
         kept = kept.and_then(|()| shared.outbox.settle_left(session));
         if self.renewed.elapsed() >= RENEW_EVERY {
@@ -175,7 +177,7 @@ impl Work {
         }
         if self.cleaned.elapsed() >= CLEAN_EVERY {
             self.cleaned = Instant::now();
-            if let Wanted::Above(closed) = self.follower.wanted() {
+            if let Some(closed) = self.follower.wanted() {
                 kept = kept.and_then(|()| clean(session, closed));
             }
         }
@@ -186,8 +188,8 @@ impl Work {
     }
 }
 
-/// Begins another history if the server runs anew: what it remembers may be less than what nodes have seen. Of several
-/// nodes that notice, one does. The servers of a cluster that replicates by certification are one.
+/// Begins another history if the server was restarted: it may have lost what nodes have seen. Of several nodes that
+/// notice, one does. All servers of a Galera cluster are one run.
 fn begin_history(session: &Session, is_new: bool, known: u64) -> Result<()> {
     const RUN: &str = "SELECT COALESCE(
         (SELECT CAST(CONV(LEFT(MD5(variable_value), 15), 16, 10) AS SIGNED) FROM information_schema.global_status
@@ -202,7 +204,7 @@ fn begin_history(session: &Session, is_new: bool, known: u64) -> Result<()> {
     session.run(begin, params![next, run, is_new, known, run, SAME_RUN]).map(drop)
 }
 
-/// Takes away rows older than ten minutes that no gap comes before, and says up to where.
+/// Deletes rows older than ten minutes without a gap before them, and moves the deletion marks.
 fn clean(session: &Session, closed: &Position) -> Result<()> {
     for (lane, number) in closed.lanes() {
         let old = "SELECT max(number) FROM outbox
@@ -218,43 +220,38 @@ fn clean(session: &Session, closed: &Position) -> Result<()> {
     Ok(())
 }
 
-/// The rows above what is known of each lane, and the deletion marks, in one snapshot.
-fn query(wanted: &Wanted<'_>) -> String {
-    let mut query = "SELECT lane, number, effects FROM outbox".to_owned();
-    if let Wanted::Above(position) = wanted {
-        let mut others = String::new();
-        let mut word = "WHERE";
+/// A query, in one snapshot, for the deletion marks and this column of the rows above a position, or of all rows.
+pub(super) fn query(column: &str, above: Option<&Position>) -> String {
+    let mut query = format!("SELECT lane, number, {column} FROM outbox");
+    if let Some(position) = above {
+        // No lane has this number.
+        let mut others = HISTORY.to_string();
+        query.push_str(" WHERE ");
         for (lane, number) in position.lanes() {
-            let _ = write!(query, " {word} lane = {lane} AND number > {number}");
-            let _ = write!(others, "{}{lane}", if others.is_empty() { "" } else { ", " });
-            word = "OR";
+            let _ = write!(query, "lane = {lane} AND number > {number} OR ");
+            let _ = write!(others, ", {lane}");
         }
-        if !others.is_empty() {
-            let _ = write!(query, " OR lane NOT IN ({others})");
-        }
+        let _ = write!(query, "lane NOT IN ({others})");
     }
-    query.push_str(" UNION ALL SELECT lane, deleted, NULL FROM outbox_lanes WHERE deleted > 0");
-    let _ = write!(query, " UNION ALL SELECT {HISTORY}, history, NULL FROM madang_cluster");
-    query
+    query + " UNION ALL SELECT lane, deleted, NULL FROM outbox_lanes WHERE deleted > 0"
 }
 
-type News = (u8, u64, Effects);
-
-/// History, deletion marks, rows.
-fn read(rows: &[mysql::Row]) -> Result<(u64, Position, Vec<Row<News>>)> {
-    let (mut history, mut marks, mut news) = (0, Position::default(), Vec::new());
+/// The rows of such a query, with their effects.
+pub(super) fn read(rows: &[mysql::Row]) -> Result<Poll<Option<Effects>>> {
+    let mut poll = Poll { history: 0, marks: Position::default(), rows: Vec::new() };
     let wrong = || StoreError::Corrupt("a row of the outbox cannot be read".to_owned());
     for row in rows {
         let lane: u8 = row.get(0).ok_or_else(wrong)?;
         let number: u64 = row.get(1).ok_or_else(wrong)?;
         match row.get::<Option<Vec<u8>>, _>(2).ok_or_else(wrong)? {
-            None if lane == HISTORY => history = number,
-            None => marks.raise(lane, number),
+            None if lane == HISTORY => poll.history = number,
+            None => poll.marks.raise(lane, number),
             Some(bytes) => {
                 let effects = Effects::decode(&bytes)?;
-                news.push(Row { lane, number, ends: Vec::new(), payload: (lane, number, effects) });
+                let ends = effects.stamps().map(|stamps| reach::bits(stamps).collect());
+                poll.rows.push(Row { lane, number, ends, payload: Some(effects) });
             }
         }
     }
-    Ok((history, marks, news))
+    Ok(poll)
 }

@@ -1,52 +1,51 @@
-//! Replicas: servers that follow the primary, and answer reads that need nothing which they do not have yet.
+//! Replicas: servers that follow the primary, and answer reads for which they have caught up.
 //!
-//! Each has a thread that asks it for the numbers of the outbox that it contains (see [`reach`](super::reach)), and
-//! connections of its own. One that is away, slow or behind is passed over, and used again when it has caught up:
-//! reads that it does not answer in time are made on the primary.
+//! Each has its own connections, and a thread that polls it for the numbers of the outbox that it contains (see
+//! [`Reach`](madang_positions::Reach)). One that is unavailable, slow or behind is skipped until it has caught up.
+//! Reads that it does not answer in time go to the primary.
 
 use super::session::{Session, Use};
-use super::{Maria, Shared, parse, run_read};
+use super::{Maria, Shared, parse, poll, reach, run_read};
 use crate::ops::thread::Joined;
 use crate::store::sql::Conn;
 use crate::store::{Pool, ReplicaMetrics, Result, StoreError};
 use madang_cache::Stamp;
-use madang_positions::{Moment, Poll, Position, Replica as Contents, Row};
+use madang_positions::Replica as Contents;
 use mysql::OptsBuilder;
 use parking_lot::Mutex;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-/// Time between two looks at a replica that has everything: they show that it is still there.
+/// Time between two polls of a replica that has everything.
 const STEADY: Duration = Duration::from_millis(100);
-/// The same while nobody asks this node for anything.
+/// The same while this node gets no requests.
 const IDLE: Duration = Duration::from_millis(500);
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
-/// A server says how long it has run in whole seconds: two of those are the same run. It is used from this age on,
-/// so that it cannot be taken for the one before.
+/// Two starts of a server that are so close are the same run, because its uptime is in whole seconds. A replica is used
+/// from this uptime on, so that it cannot be mistaken for the run before.
 const SAME_RUN: Duration = Duration::from_secs(2);
 
 pub(super) struct Replica {
     _thread: Joined,
     state: Arc<ReplicaState>,
     reads: Pool<Seat>,
-    shared: Arc<Shared>,
-    stop: Arc<AtomicBool>,
 }
 
 struct ReplicaState {
     /// Without login.
     name: String,
     options: OptsBuilder,
-    /// The version that it has reached, and one more; 0: it is not to be used.
+    shared: Arc<Shared>,
+    stop: AtomicBool,
+    /// The version that it has reached, plus one; 0 means that it is not used.
     reached: AtomicU64,
-    /// When the run began that was looked at last.
+    /// Start of the run of the server that was polled last.
     run: Mutex<Option<Instant>>,
     reads: AtomicU64,
 }
 
-/// The state of a reading thread: its connection, and the run that it is to.
+/// The connection of a reading thread, with the start of the server's run.
 pub(super) struct Seat {
     state: Arc<ReplicaState>,
     session: Option<(Session, Instant)>,
@@ -61,39 +60,34 @@ impl Replica {
     ) -> Result<Self> {
         let options = parse("database.replicas", url)?;
         let name = name(&options);
-        let (reached, run, reads) = Default::default();
-        let state = Arc::new(ReplicaState { name, options, reached, run, reads });
+        let shared = Arc::clone(shared);
+        let (stop, reached, run, reads) = Default::default();
+        let state = Arc::new(ReplicaState { name, options, shared, stop, reached, run, reads });
         let seats = (0..size).map(|_| Seat { state: Arc::clone(&state), session: None });
         let no_thread =
             |e: std::io::Error| StoreError::Other(format!("cannot start a thread: {e}"));
         let reads = Pool::start("store-replica", seats.collect(), queue).map_err(no_thread)?;
-        let stop = Arc::new(AtomicBool::new(false));
         let mut probe = ReplicaProbe {
             state: Arc::clone(&state),
-            shared: Arc::clone(shared),
-            stop: Arc::clone(&stop),
-            contents: Contents::new(),
+            contents: Contents::default(),
             session: None,
             is_away: false,
         };
         let _thread = Joined::spawn("store-lag", move || {
-            while !probe.stop.load(Relaxed) {
+            while !probe.state.stop.load(Relaxed) {
                 probe.turn();
             }
         });
         let _thread = _thread.map_err(no_thread)?;
-        Ok(Self { _thread, state, reads, shared: Arc::clone(shared), stop })
+        Ok(Self { _thread, state, reads })
     }
 
-    /// Runs a read. What fails here is to be made on the primary: the replica may be away, or not have a table yet.
-    pub(super) async fn read<
+    /// Runs a read. One that fails here belongs on the primary: the replica may be unavailable, or lack a table.
+    pub(super) async fn read<T, F>(&self, time: Option<Duration>, job: &Arc<F>) -> Result<T>
+    where
         T: Send + 'static,
         F: Fn(&Conn<'_>) -> Result<T> + Send + Sync + 'static,
-    >(
-        &self,
-        time: Option<Duration>,
-        job: &Arc<F>,
-    ) -> Result<T> {
+    {
         let job = Arc::clone(job);
         let read = self.reads.ask(move |seat: &mut Seat, answer| {
             seat.read(time, &*job, |found| drop(answer.send(found)));
@@ -110,7 +104,7 @@ impl Replica {
         ReplicaMetrics {
             name: self.state.name.clone(),
             is_used: reached.is_some(),
-            lag: self.shared.reach.lag(reached.unwrap_or(0)),
+            lag: self.state.shared.reach.lag(reached.unwrap_or(0)),
             reads: self.state.reads.load(Relaxed),
         }
     }
@@ -118,18 +112,18 @@ impl Replica {
 
 impl Drop for Replica {
     fn drop(&mut self) {
-        self.stop.store(true, Relaxed);
-        self.shared.reach.wake();
+        self.state.stop.store(true, Relaxed);
+        self.state.shared.reach.wake();
     }
 }
 
 impl Maria {
-    /// The replica that may answer a read with these stamps: of several, the one with the fewest that wait.
+    /// The replica that may answer a read with these stamps: of several, the one with the fewest waiting reads.
     pub(super) fn replica(&self, stamps: &[Stamp]) -> Option<&Replica> {
         if self.replicas.is_empty() {
             return None;
         }
-        let needed = self.shared.reach.needed(stamps);
+        let needed = self.shared.reach.needed(reach::bits(stamps));
         let may = self.replicas.iter().filter(|replica| replica.has(needed));
         may.min_by_key(|replica| (replica.reads.waiting(), replica.state.reads.load(Relaxed)))
     }
@@ -164,11 +158,11 @@ impl Seat {
         self.session.as_ref().map(|(session, _)| session).ok_or(StoreError::Closed)
     }
 
-    /// Makes sure that the connection is to the run that was looked at: after a crash a replica may have less.
+    /// Ensures that the connection is to the run that was polled: after a crash a replica may have less.
     fn connect(&mut self) -> Result<()> {
         let run = *self.state.run.lock();
         let run = run.ok_or_else(|| StoreError::Unreachable("the replica is away".to_owned()))?;
-        if self.session.as_ref().is_some_and(|(_, of)| *of == run) {
+        if self.session.as_ref().is_some_and(|(_, start)| *start == run) {
             return Ok(());
         }
         self.session = None;
@@ -183,18 +177,16 @@ impl Seat {
     }
 }
 
-/// When a server began to run, within a second.
+/// Start of a server's run, to a second.
 fn began(session: &Session) -> Result<Instant> {
     let uptime = session.uptime()?;
     let unknown = || StoreError::Other("the server does not say how long it has run".to_owned());
     uptime.and_then(|uptime| Instant::now().checked_sub(uptime)).ok_or_else(unknown)
 }
 
-/// The thread that looks what a replica contains.
+/// The thread that polls a replica.
 struct ReplicaProbe {
     state: Arc<ReplicaState>,
-    shared: Arc<Shared>,
-    stop: Arc<AtomicBool>,
     contents: Contents,
     session: Option<Session>,
     is_away: bool,
@@ -202,21 +194,19 @@ struct ReplicaProbe {
 
 impl ReplicaProbe {
     fn turn(&mut self) {
-        match self.reached() {
+        match self.poll() {
             Ok(Some(version)) => {
-                // Above everything that waits behind this: whoever sees it may read.
                 self.state.reached.store(version + 1, SeqCst);
                 if std::mem::take(&mut self.is_away) {
                     tracing::info!(replica = self.state.name, "answers reads again");
                 }
-                let freshness = &self.shared.freshness;
-                let longest = if freshness.is_idle() { IDLE } else { STEADY };
-                self.shared.reach.until_newer(version, longest, &self.stop);
+                let idle = self.state.shared.freshness.is_idle();
+                self.pause(version, if idle { IDLE } else { STEADY });
             }
-            // It has less than everything that this node knows: it is asked again soon.
+            // It is behind all known versions.
             Ok(None) => {
                 self.state.reached.store(0, SeqCst);
-                self.pause(self.shared.freshness.every());
+                self.pause(u64::MAX, self.state.shared.freshness.every);
             }
             Err(error) => {
                 self.state.reached.store(0, SeqCst);
@@ -224,27 +214,28 @@ impl ReplicaProbe {
                 if !std::mem::replace(&mut self.is_away, true) {
                     tracing::warn!(replica = self.state.name, %error, "the primary answers its reads for now");
                 }
-                self.pause(AFTER_FAILURE);
+                self.pause(u64::MAX, AFTER_FAILURE);
             }
         }
     }
 
-    fn pause(&self, time: Duration) {
-        self.shared.reach.until_newer(u64::MAX, time, &self.stop);
+    /// Waits for a newer version than this one, at most so long.
+    fn pause(&self, version: u64, longest: Duration) {
+        self.state.shared.reach.until_newer(version, longest, &self.state.stop);
     }
 
     /// The version that it has reached.
-    fn reached(&mut self) -> Result<Option<u64>> {
+    fn poll(&mut self) -> Result<Option<u64>> {
         if self.session.is_none() {
             self.connect()?;
         }
         let Some(session) = &self.session else { return Ok(None) };
-        let rows = session.text(&query(self.contents.wanted()))?;
-        self.contents.apply(&read(&rows)?);
-        let version = self.shared.reach.version_of(&self.contents.label().position);
-        // While it catches up it is asked at the pace of the polls, not as fast as it answers.
+        let rows = session.text(&poll::query("''", Some(self.contents.wanted())))?;
+        self.contents.apply(&poll::read(&rows)?);
+        let version = self.state.shared.reach.version_of(&self.contents.label().position);
+        // While it catches up it is polled as often as the primary, not as fast as it answers.
         if version.is_some_and(|version| self.state.reached.load(SeqCst) == version + 1) {
-            self.pause(self.shared.freshness.every());
+            self.pause(u64::MAX, self.state.shared.freshness.every);
         }
         Ok(version)
     }
@@ -256,47 +247,14 @@ impl ReplicaProbe {
             return Err(StoreError::Unreachable("the replica has just been started".to_owned()));
         }
         let theirs = super::schema::identity(&session)?;
-        if theirs != Some(self.shared.identity) {
+        if theirs != Some(self.state.shared.identity) {
             return Err(foreign());
         }
         *self.state.run.lock() = Some(began);
-        self.contents = Contents::new();
+        self.contents = Contents::default();
         self.session = Some(session);
         Ok(())
     }
-}
-
-/// The numbers above what is known of each lane, and the deletion marks, in one snapshot.
-fn query(known: &Position) -> String {
-    let mut query = "SELECT lane, number, 0 FROM outbox WHERE ".to_owned();
-    let mut others = String::new();
-    for (lane, number) in known.lanes() {
-        let _ = write!(query, "lane = {lane} AND number > {number} OR ");
-        let _ = write!(others, ", {lane}");
-    }
-    // No lane has this number.
-    let _ = write!(query, "lane NOT IN (255{others})");
-    query.push_str(" UNION ALL SELECT lane, deleted, 1 FROM outbox_lanes WHERE deleted > 0");
-    query
-}
-
-fn read(rows: &[mysql::Row]) -> Result<Poll<()>> {
-    let mut poll =
-        Poll { began: Moment(0), history: 0, marks: Position::default(), rows: Vec::new() };
-    for row in rows {
-        let at = |column| row.get::<u64, _>(column);
-        let (Some(lane), Some(number), Some(is_mark)) =
-            (at(0).and_then(|l| u8::try_from(l).ok()), at(1), at(2))
-        else {
-            return Err(StoreError::Corrupt("a row of the outbox cannot be read".to_owned()));
-        };
-        if is_mark == 1 {
-            poll.marks.raise(lane, number);
-        } else {
-            poll.rows.push(Row { lane, number, ends: Vec::new(), payload: () });
-        }
-    }
-    Ok(poll)
 }
 
 pub(super) fn foreign() -> StoreError {
@@ -305,7 +263,7 @@ pub(super) fn foreign() -> StoreError {
     StoreError::Foreign(text.to_owned())
 }
 
-/// Where a server is, without its login.
+/// Host and port of a server, without its login.
 pub(super) fn name(options: &OptsBuilder) -> String {
     let options = mysql::Opts::from(options.clone());
     format!("{}:{}", options.get_ip_or_hostname(), options.get_tcp_port())

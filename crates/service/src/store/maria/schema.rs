@@ -1,4 +1,4 @@
-//! The schema on a server: its versions, and what the server must be.
+//! The schema on a server: its versions, and the requirements of the server.
 
 use super::Session;
 use crate::store::sql::params;
@@ -7,57 +7,55 @@ use std::path::Path;
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug)]
-pub(in crate::store) struct Migration {
-    /// Every statement can be run again: on a server a change of a table commits by itself, and what was broken off
-    /// between two of them is begun anew.
-    pub(in crate::store) file: &'static str,
-    /// The oldest version whose programs go on beside it. What only adds tables, or columns with a default, leaves this
-    /// at that of the step before; anything else names its own version, and is not done while older programs run.
+pub(crate) struct Migration {
+    /// Every statement can be repeated: on a server each change of a table commits by itself, and an interrupted
+    /// migration begins again.
+    pub(crate) file: &'static str,
+    /// The oldest version whose programs can run beside it. A step that only adds tables, or columns with a default,
+    /// keeps that of the step before. Any other step names its own version, and is refused while older programs run.
     goes_with: usize,
-    /// Version of an embedded store with the same tables and columns, which a copy into a file has.
-    pub(in crate::store) as_file: usize,
+    /// Version of the embedded schema with the same tables and columns, for copies into a file.
+    pub(crate) as_file: usize,
 }
 
-/// Each brings the schema from version `index` to `index + 1`.
-pub(in crate::store) const MIGRATIONS: &[Migration] = &[
+/// Each upgrades the schema from version `index` to `index + 1`.
+pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { file: include_str!("migrations/0001_all.sql"), goes_with: 1, as_file: 10 },
-    // Programs before it told others nothing of what they wrote.
+    // Older programs do not publish their writes.
     Migration { file: include_str!("migrations/0002_cluster.sql"), goes_with: 2, as_file: 10 },
     Migration { file: include_str!("migrations/0003_identity.sql"), goes_with: 2, as_file: 10 },
     Migration { file: include_str!("migrations/0004_history.sql"), goes_with: 2, as_file: 10 },
     Migration { file: include_str!("migrations/0005_shared.sql"), goes_with: 2, as_file: 10 },
-    // What programs before it write would be in no search.
+    // Texts that older programs write would not be found.
     Migration { file: include_str!("migrations/0006_search.sql"), goes_with: 6, as_file: 11 },
-    // Log-ins at programs before it are in no list of sessions, and work.
+    // Log-ins of older programs work, but are in no list of sessions.
     Migration { file: include_str!("migrations/0007_sessions.sql"), goes_with: 6, as_file: 12 },
 ];
 
-/// Files whose `INSERT` statements fill tables of the first version with what is always there.
+/// Files whose `INSERT` statements fill tables of the first version with constants.
 const CONSTANTS: [&str; 3] = [
     include_str!("../sqlite/migrations/0002_accounts.sql"),
     include_str!("../sqlite/migrations/0003_schedules.sql"),
     include_str!("../sqlite/migrations/0007_posts.sql"),
 ];
 
-/// What is said of the schema: one row.
+/// Table with the version of the schema: one row.
 const META: &str = "CREATE TABLE IF NOT EXISTS madang_schema (
   only_row TINYINT PRIMARY KEY CHECK (only_row = 1),
   version  BIGINT NOT NULL
 ) ENGINE = InnoDB";
 
-/// The oldest server: it answers the rows that an insert or a delete has changed, and skips locks.
+/// The oldest server: it has `RETURNING` for inserts and deletes, and `SKIP LOCKED`.
 const OLDEST: (u32, u32) = (10, 6);
 
-/// Refuses a server that cannot keep the promises, then brings the schema up to date. Of several nodes that start at
-/// once one does, the others wait for it.
+/// Refuses a server that is not durable, then upgrades the schema. Of several nodes that start at once, one does it
+/// and the others wait. Returns the identity of the database.
 ///
-/// The delay of acknowledgements must be the same on all nodes: a node whose requests trust polls that are older than
-/// what another waits for would answer what is older than an acknowledged write.
+/// The delay of acknowledgements must be the same on all nodes: a node that accepts polls older than the delay of
+/// another would serve data older than an acknowledged write.
 ///
-/// Answers which database it is.
-///
-/// `keep` backs up a database whose schema is older. Its arguments are that schema version and the version of an embedded
-/// store with the same tables.
+/// `keep` backs up a database with an older schema. Its arguments are that schema version and the version of the
+/// embedded schema with the same tables.
 pub(super) fn prepare(
     session: &Session,
     dir: &Path,
@@ -80,8 +78,8 @@ pub(super) fn prepare(
         .ok_or_else(|| StoreError::Corrupt("the row of madang_cluster is missing".to_owned()))
 }
 
-/// Runs what only one process may do at a time.
-pub(in crate::store) fn exclusively<T, E: From<StoreError>>(
+/// Runs work that one process may do at a time.
+pub(crate) fn exclusively<T, E: From<StoreError>>(
     session: &Session,
     work: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, E> {
@@ -97,12 +95,12 @@ pub(in crate::store) fn exclusively<T, E: From<StoreError>>(
     done
 }
 
-/// Which database it is, a number made when it was; a replica has that of its primary.
+/// Random number of the database; a replica has that of its primary.
 pub(super) fn identity(session: &Session) -> Result<Option<i64>> {
     session.number("SELECT identity FROM madang_cluster")
 }
 
-/// Adds to the refusal of a newer database where the backup is that an upgrade kept.
+/// Adds the path of the backup that an upgrade kept to the refusal of a newer database.
 fn way_back(error: StoreError, dir: &Path) -> StoreError {
     let backup = backup::backup_of_schema(dir, MIGRATIONS.len());
     match error {
@@ -115,25 +113,23 @@ fn way_back(error: StoreError, dir: &Path) -> StoreError {
     }
 }
 
-/// Brings the schema up to date. `before` is called first when there is a store of an older version, with that version
-/// and whether a step to the next one was broken off.
-pub(in crate::store) fn migrate(
+/// Upgrades the schema to the newest version. Before the upgrade of an existing store, `before` gets its version, and
+/// whether a step to the next one was interrupted.
+pub(crate) fn migrate(
     session: &Session,
     before: impl FnOnce(usize, bool) -> Result<()>,
 ) -> Result<()> {
     migrate_to(session, MIGRATIONS.len(), before)
 }
 
-/// Up to this version alone.
+/// Upgrades the schema to this version.
 pub(super) fn migrate_to(
     session: &Session,
     last: usize,
     before: impl FnOnce(usize, bool) -> Result<()>,
 ) -> Result<()> {
     let tables = "SELECT count(*) FROM information_schema.tables WHERE table_schema = DATABASE()";
-    let ours = "SELECT count(*) FROM information_schema.tables
-         WHERE table_schema = DATABASE() AND table_name = 'madang_schema'";
-    if session.number(ours)? == Some(0) && session.number(tables)? != Some(0) {
+    if !session.has_table("madang_schema")? && session.number(tables)? != Some(0) {
         return Err(StoreError::Foreign("the database belongs to another program".to_owned()));
     }
     session.batch(META)?;
@@ -144,7 +140,7 @@ pub(super) fn migrate_to(
     let (version, oldest, begun) = (column(0), column(1), column(2));
     let known = MIGRATIONS.len();
     if version > known {
-        // A newer program has been here. It says who goes with it.
+        // A newer program was here, and has noted which others can run beside it.
         if oldest > 0 && oldest <= known {
             return Ok(());
         }
@@ -178,22 +174,22 @@ pub(super) fn migrate_to(
             done + 1
         ))?;
     }
-    // Of a database that was made before programs said it.
+    // A database that was made before programs noted it.
     let oldest = MIGRATIONS[..last].iter().map(|one| one.goes_with).max().unwrap_or(0);
     session.batch(&format!("UPDATE madang_schema SET oldest = {oldest} WHERE oldest = 0"))
 }
 
-/// The oldest version whose programs may serve the database, and the version to which the last step goes: beyond the one
-/// that the database has when that was broken off.
+/// The oldest version whose programs may serve the database, and the version to which the last step goes: above the
+/// database's version if the step was interrupted.
 const META_ADDED: &str =
     "ALTER TABLE madang_schema ADD COLUMN IF NOT EXISTS oldest BIGINT NOT NULL DEFAULT 0,
      ADD COLUMN IF NOT EXISTS begun BIGINT NOT NULL DEFAULT 0";
 
-/// Refuses steps that nodes which run now do not go with.
+/// Refuses steps that running nodes do not support.
 fn refuse_beside_older(session: &Session, version: usize, pending: &[Migration]) -> Result<()> {
     let needed = pending.iter().map(|one| one.goes_with).max().unwrap_or(0);
-    // Before that there were no lanes to see nodes by.
-    if needed <= version || version < 2 && session.number(HAS_LANES)? != Some(1) {
+    // Older versions have no lanes, which show the nodes.
+    if needed <= version || version < 2 && !session.has_table("outbox_lanes")? {
         return Ok(());
     }
     session.batch(PROGRAM_OF_LANE)?;
@@ -212,10 +208,7 @@ fn refuse_beside_older(session: &Session, version: usize, pending: &[Migration])
     )))
 }
 
-const HAS_LANES: &str = "SELECT count(*) FROM information_schema.tables
-     WHERE table_schema = DATABASE() AND table_name = 'outbox_lanes'";
-
-/// Which schema version the program of a lane's node knows; 0 of those that do not say it.
+/// Schema version of the program of a lane's node; 0 of older programs that do not note it.
 const PROGRAM_OF_LANE: &str =
     "ALTER TABLE outbox_lanes ADD COLUMN IF NOT EXISTS program BIGINT NOT NULL DEFAULT 0";
 
@@ -234,7 +227,7 @@ fn outbox(session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a node whose answers wait for another time than those of the others.
+/// Refuses a node with another delay than that of the others.
 fn agree(session: &Session, delay: Duration) -> Result<()> {
     let millis = delay.as_millis();
     session.batch(&format!(
@@ -252,7 +245,7 @@ fn agree(session: &Session, delay: Duration) -> Result<()> {
     )))
 }
 
-/// Without what comes from the server's configuration.
+/// Adds options that would otherwise come from the server's configuration.
 fn created(statement: &str) -> String {
     if statement.starts_with("CREATE TABLE") {
         format!("{statement} ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin")
@@ -273,19 +266,17 @@ fn statements(file: &str) -> Vec<String> {
     statements.map(str::to_owned).collect()
 }
 
-/// Version of the schema that the database has, if any, and of this program's.
-pub(in crate::store) fn versions(session: &Session) -> Result<(Option<i64>, usize)> {
-    let tables = "SELECT count(*) FROM information_schema.tables
-         WHERE table_schema = DATABASE() AND table_name = 'madang_schema'";
-    let found = match session.number(tables)? {
-        Some(1) => session.number("SELECT version FROM madang_schema")?,
-        _ => None,
+/// Schema version of the database, if it has one, and of this program.
+pub(crate) fn versions(session: &Session) -> Result<(Option<i64>, usize)> {
+    let found = match session.has_table("madang_schema")? {
+        true => session.number("SELECT version FROM madang_schema")?,
+        false => None,
     };
     Ok((found, MIGRATIONS.len()))
 }
 
-/// Refuses a server that cannot keep the promises; answers its version.
-pub(in crate::store) fn look_at_server(session: &Session) -> Result<String> {
+/// Refuses a server that is too old, read-only or not durable. Returns its version.
+pub(crate) fn look_at_server(session: &Session) -> Result<String> {
     let rows = session.query(
         "SELECT @@version, @@read_only + 0, @@innodb_flush_log_at_trx_commit + 0, @@log_bin + 0, @@sync_binlog + 0",
         &[],

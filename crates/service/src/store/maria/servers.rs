@@ -1,8 +1,8 @@
 //! The servers of `database.url`: one, or those of a Galera cluster.
 //!
-//! All sessions of a node use one server and go on together to the next of the list when it cannot be used: so a node
-//! sees its own locks, and nodes with the same list meet on the same server as long as it works. Between servers
-//! nothing is locked; certification makes one of two transactions that meet run again.
+//! All sessions of a node use one server, and move together to the next of the list when it cannot be used. So a node
+//! sees its own locks, and nodes with the same list use the same server while it works. Between servers there are no
+//! locks; certification makes one of two conflicting transactions run again.
 
 use super::schema;
 use super::session::{Session, Use};
@@ -13,21 +13,16 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-/// What a node may connect to.
 pub(super) struct Servers {
     all: Vec<OptsBuilder>,
-    /// Grows by one whenever the node goes on to the next server.
+    /// Number of moves to the next server, which gives the server in use.
     epoch: AtomicU64,
-    /// When the log last spoke of that: while none can be used, it does not each time.
+    /// Time of the last log line about a move.
     said: Mutex<Option<Instant>>,
 }
 
-/// Time between two such lines.
+/// Shortest time between two such lines, when no server can be used.
 const SAY_EVERY: Duration = Duration::from_secs(5);
-
-/// Which server is in use: it grows by one each time this node goes on to the next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ServerEpoch(u64);
 
 impl Servers {
     pub(super) fn parse(url: &str) -> Result<Self> {
@@ -47,12 +42,12 @@ impl Servers {
         self.all.len() > 1
     }
 
-    pub(super) fn epoch(&self) -> ServerEpoch {
-        ServerEpoch(self.epoch.load(SeqCst))
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch.load(SeqCst)
     }
 
     /// Connects to the server in use, or to the next one that can be used.
-    pub(super) fn connect(&self, purpose: Use) -> Result<(Session, ServerEpoch)> {
+    pub(super) fn connect(&self, purpose: Use) -> Result<(Session, u64)> {
         let mut tried = 0;
         loop {
             let epoch = self.epoch();
@@ -67,14 +62,11 @@ impl Servers {
         }
     }
 
-    /// The server of this epoch cannot be used: whoever connects from now on goes on to the next one. Does nothing with
-    /// one server, or when another session has said so before.
-    pub(super) fn leave(&self, epoch: ServerEpoch, why: &StoreError) {
-        if !self.are_many() {
-            return;
-        }
-        let next = ServerEpoch(epoch.0 + 1);
-        if self.epoch.compare_exchange(epoch.0, next.0, SeqCst, SeqCst).is_ok() {
+    /// Moves from the server of this epoch, which cannot be used, to the next one. Does nothing with one server, or
+    /// when another session has done it before.
+    pub(super) fn leave(&self, epoch: u64, why: &StoreError) {
+        let next = epoch + 1;
+        if self.are_many() && self.epoch.compare_exchange(epoch, next, SeqCst, SeqCst).is_ok() {
             let [from, to] = [epoch, next].map(|epoch| super::replica::name(self.at(epoch)));
             let mut said = self.said.lock();
             if said.is_some_and(|said| said.elapsed() < SAY_EVERY) {
@@ -85,32 +77,31 @@ impl Servers {
         }
     }
 
-    fn at(&self, epoch: ServerEpoch) -> &OptsBuilder {
+    fn at(&self, epoch: u64) -> &OptsBuilder {
         let count = self.all.len().max(1) as u64;
-        &self.all[usize::try_from(epoch.0 % count).unwrap_or(0)]
+        &self.all[usize::try_from(epoch % count).unwrap_or(0)]
     }
 
-    /// Refuses a server that takes no part in its cluster, and has one that does wait for what others have committed.
+    /// Refuses a server that is not part of its cluster, and makes one that is wait for commits of others.
     fn joined(&self, session: Session) -> Result<Session> {
         if self.are_many() {
             if status(&session, "wsrep_ready")?.as_deref() != Some("ON") {
                 return Err(StoreError::Unreachable("it takes no part in its cluster".to_owned()));
             }
-            // 1 would leave out UPDATE, DELETE and INSERT, which decide by what they find.
+            // 1 would leave out UPDATE, DELETE and INSERT, which depend on what they read.
             session.batch("SET SESSION wsrep_sync_wait = 7")?;
             session.watch();
         }
         Ok(session)
     }
 
-    /// Looks at every server that answers: each must keep the promises, and all must be of one cluster. Answers a line
-    /// for each.
+    /// Checks each server that answers for durability, and all for one cluster. Returns a line for each.
     pub(super) fn look(&self) -> Result<Vec<String>> {
         let mut cluster: Option<String> = None;
         let mut lines = Vec::new();
         for options in &self.all {
             let name = super::replica::name(options);
-            // One of many that is slow must not hold up the start.
+            // One slow server of many must not delay the start.
             let purpose = if self.are_many() { Use::Brief } else { Use::Writes };
             let session = match Session::connect(options, purpose) {
                 Ok(session) => session,
@@ -140,27 +131,27 @@ impl Servers {
     }
 }
 
-/// A status variable of the server; a server outside of its cluster answers this as well.
+/// A status variable of the server, also of one outside of its cluster.
 fn status(session: &Session, name: &str) -> Result<Option<String>> {
     let rows = session.text(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
     Ok(rows.first().and_then(|row| row.get(1)))
 }
 
-/// What a setting says of a server.
+/// Parses the URL of a server in a setting.
 pub(super) fn parse(key: &str, url: &str) -> Result<OptsBuilder> {
     address(url).map_err(|error| error.in_setting(key))
 }
 
-/// A session with the database of a URL, or with that of the first server of a list that can be used.
-pub(in crate::store) fn connect(url: &str, purpose: Use) -> Result<Session, CopyError> {
+/// Connects to the database of a URL, or to the first usable one of a list.
+pub(crate) fn connect(url: &str, purpose: Use) -> Result<Session, CopyError> {
     let servers = Servers::separated(url).map_err(CopyError::Url)?;
     Ok(servers.connect(purpose)?.0)
 }
 
-/// What is wrong with the URL of a database.
+/// Error of the URL of a database.
 #[derive(Debug, thiserror::Error)]
 pub enum UrlError {
-    /// It is none.
+    /// It is not a URL of MariaDB.
     #[error(transparent)]
     Invalid(#[from] mysql::UrlError),
     /// Its path is empty.

@@ -1,34 +1,33 @@
-//! One connection to the server: statements prepared once, and what went wrong last.
+//! A connection to the server, with prepared statements and its last trouble.
 
 use crate::store::{Result, StoreError, Value};
 use mysql::prelude::{FromValue, Queryable as _};
 use mysql::{Conn, DriverError, Error, OptsBuilder, Params};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-/// Statements that a session keeps prepared; a server has 16,382 of them for all of its sessions.
+/// Prepared statements of a session; a server has 16,382 for all sessions.
 const PREPARED: usize = 64;
 const CONNECT_TIME: Duration = Duration::from_secs(3);
-/// Time in which a server answers or is taken for lost: longer than any statement may take.
+/// Time without an answer after which a server counts as lost: longer than any statement may take.
 const ANSWER_TIME: Duration = Duration::from_secs(20);
-/// The same of what can be done elsewhere or later, and of queries over whole tables.
+/// The same for the other uses.
 const BRIEF_ANSWER_TIME: Duration = Duration::from_secs(1);
 const CLUSTER_ANSWER_TIME: Duration = Duration::from_secs(6);
 const LONG_ANSWER_TIME: Duration = Duration::from_secs(600);
 
-/// Numbers of errors that say that a transaction met another one and may be run again: a deadlock, a lock that was
-/// waited for too long, and the failed certification of a cluster (<https://mariadb.com/kb/en/mariadb-error-codes/>).
+/// Errors of a transaction that conflicts with another one and may be run again: deadlock, lock timeout, and failed
+/// certification of a cluster (<https://mariadb.com/kb/en/mariadb-error-codes/>).
 const DEADLOCK: u16 = 1213;
 const LOCK_WAIT_TIMEOUT: u16 = 1205;
 const RECORD_CHANGED: u16 = 1020;
-/// A savepoint is gone, and with it the transaction that it was made in.
+/// A savepoint does not exist, so its transaction was undone.
 const NO_SAVEPOINT: u16 = 1305;
 const DUPLICATE: u16 = 1062;
 
-/// What keeps a transaction from being committed, though nothing is wrong with its job.
+/// A reason why a transaction cannot be committed although its job succeeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
     Conflict,
@@ -36,45 +35,36 @@ pub(super) enum Trouble {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(in crate::store) struct Done {
-    pub(in crate::store) rows: usize,
-    pub(in crate::store) id: i64,
+pub(crate) struct Done {
+    pub(crate) rows: usize,
+    pub(crate) id: i64,
 }
 
-pub(in crate::store) struct Session {
+pub(crate) struct Session {
     conn: RefCell<Conn>,
-    /// Texts with `?1` and `?2` as the server wants them.
-    texts: RefCell<HashMap<String, Text>>,
     trouble: Cell<Option<Trouble>>,
-    /// Time of a query as it is set, in seconds.
+    /// Time limit of a query that is set, in seconds.
     time: Cell<f64>,
-    /// Whether the server may undo a transaction between two statements without saying so.
+    /// Whether the server may undo a transaction between two statements without an error: see [`watch`](Self::watch).
     is_watchful: Cell<bool>,
 }
 
-/// A statement with `?` only, and which value each of them is.
-#[derive(Clone, Debug)]
-struct Text {
-    sql: String,
-    order: Vec<usize>,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store) enum Use {
-    /// Reads: all queries of a transaction see one moment.
+pub(crate) enum Use {
+    /// All queries of a transaction see one moment.
     Reads,
-    /// Writes: each statement sees what is committed, and holds what it changes.
+    /// Each statement sees what is committed, and locks what it changes.
     Writes,
-    /// Polls of a cluster, which may stand still for as long as a server that has died is waited for.
+    /// Polls of a cluster, which may stall while it waits for a dead server.
     Polls,
-    /// What can be done elsewhere or later: a server that is slow is soon given up.
+    /// Work that can be done elsewhere or later, with a short timeout.
     Brief,
-    /// A copy of a whole store: a statement may take long.
+    /// Copies of a whole store, whose statements may take long.
     Copies,
 }
 
 impl Session {
-    pub(in crate::store) fn connect(options: &OptsBuilder, purpose: Use) -> Result<Self> {
+    pub(crate) fn connect(options: &OptsBuilder, purpose: Use) -> Result<Self> {
         let (isolation, time) = match purpose {
             Use::Reads => ("REPEATABLE READ", ANSWER_TIME),
             Use::Brief => ("REPEATABLE READ", BRIEF_ANSWER_TIME),
@@ -89,38 +79,37 @@ impl Session {
             .read_timeout(Some(time))
             .write_timeout(Some(time))
             .tcp_nodelay(true)
-            // An update that leaves a row as it is has found it all the same.
+            // An update that leaves a row as it is counts it.
             .additional_capabilities(mysql::consts::CapabilityFlags::CLIENT_FOUND_ROWS)
             .init(vec![
                 "SET NAMES utf8mb4 COLLATE utf8mb4_bin",
                 "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO'",
-                // Locks of a process that was stopped go when it does not go on.
+                // Ends the locks of a process that is stopped.
                 "SET SESSION idle_transaction_timeout = 10, innodb_lock_wait_timeout = 5, time_zone = '+00:00'",
             ]);
         let mut conn = Conn::new(options)?;
         conn.query_drop(format!("SET SESSION TRANSACTION ISOLATION LEVEL {isolation}"))?;
         Ok(Self {
             conn: RefCell::new(conn),
-            texts: RefCell::default(),
             trouble: Cell::new(None),
             time: Cell::new(0.0),
             is_watchful: Cell::new(false),
         })
     }
 
-    /// From now on no transaction is committed in part. A server of a cluster undoes a transaction that met one of another
-    /// server, and is to say so at the next statement. In 3 of 17 runs of a test on a busy machine (MariaDB 10.11.19,
-    /// writes on two servers) parts of transactions were committed, as if it had not; in 25 runs with this, none.
-    /// Each statement is sent alone: of several in one text, errors after the first were lost.
+    /// Prevents transactions that are committed in part. A server of a cluster undoes a transaction that conflicts with
+    /// one of another server, and should report it at the next statement. In 3 of 17 runs of a test on a busy machine
+    /// (MariaDB 10.11.19, writes on two servers) it did not, and parts of transactions were committed; in 25 runs with
+    /// this, none. Each statement is sent alone: of several in one text, errors after the first were lost.
     pub(super) fn watch(&self) {
         self.is_watchful.set(true);
     }
 
     pub(super) fn begin_write(&self) -> Result<()> {
-        // Without autocommit what follows an undone transaction is another one, which has no such savepoint.
         if !self.is_watchful.get() {
             return self.batch("START TRANSACTION");
         }
+        // Without autocommit, statements after an undone transaction begin another one, which has no such savepoint.
         self.batch("SET autocommit = 0")?;
         self.batch("START TRANSACTION")?;
         self.batch("SAVEPOINT whole")
@@ -138,7 +127,7 @@ impl Session {
         if committed.is_err() {
             let trouble = self.take_trouble();
             if trouble != Some(Trouble::Lost) {
-                // What is left of it. Where that fails, the session is lost, and the rest with it.
+                // If this fails, the session is lost, and the rest of the transaction with it.
                 self.roll_back()?;
             }
             self.trouble.set(trouble);
@@ -151,38 +140,30 @@ impl Session {
         if self.is_watchful.get() { self.command("SET autocommit = 1") } else { Ok(()) }
     }
 
-    pub(in crate::store) fn query(
-        &self,
-        sql: &str,
-        values: &[Value<'_>],
-    ) -> Result<Vec<mysql::Row>> {
+    pub(crate) fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<mysql::Row>> {
         Ok(self.execute(sql, values, |result| result.collect::<Result<Vec<_>, _>>())?)
     }
 
-    /// The first column of the first row of a query, if there is one.
-    pub(in crate::store) fn value<T: FromValue>(
-        &self,
-        sql: &str,
-        values: &[Value<'_>],
-    ) -> Result<Option<T>> {
+    /// The first column of the first row of a query, if any.
+    pub(crate) fn value<T: FromValue>(&self, sql: &str, values: &[Value<'_>]) -> Result<Option<T>> {
         Ok(self.query(sql, values)?.first().and_then(|row| row.get(0)))
     }
 
-    pub(in crate::store) fn number(&self, sql: &str) -> Result<Option<i64>> {
+    pub(crate) fn number(&self, sql: &str) -> Result<Option<i64>> {
         self.value(sql, &[])
     }
 
-    pub(in crate::store) fn run(&self, sql: &str, values: &[Value<'_>]) -> Result<Done> {
+    pub(crate) fn run(&self, sql: &str, values: &[Value<'_>]) -> Result<Done> {
         Ok(self.execute(sql, values, done)?)
     }
 
-    /// The same with values that it may take.
-    pub(in crate::store) fn run_owned(&self, sql: &str, values: Vec<mysql::Value>) -> Result<Done> {
+    /// [`run`](Self::run) without a copy of the values.
+    pub(crate) fn run_owned(&self, sql: &str, values: Vec<mysql::Value>) -> Result<Done> {
         Ok(self.send(sql, Params::Positional(values), done)?)
     }
 
-    /// The rows of a query one by one, as they come, to whoever has the time for them.
-    pub(in crate::store) fn stream<T, E: From<StoreError>>(
+    /// Passes the rows of a query as they arrive, for large tables.
+    pub(crate) fn stream<T, E: From<StoreError>>(
         &self,
         sql: &str,
         read: impl FnOnce(&mut dyn Iterator<Item = Result<mysql::Row>>) -> Result<T, E>,
@@ -193,12 +174,8 @@ impl Session {
         outcome.map_err(StoreError::from)?
     }
 
-    /// Inserts a row; nothing when its key is taken.
-    pub(in crate::store) fn run_unless_taken(
-        &self,
-        sql: &str,
-        values: &[Value<'_>],
-    ) -> Result<Option<Done>> {
+    /// Inserts a row. Returns `None` when its key exists.
+    pub(crate) fn run_unless_taken(&self, sql: &str, values: &[Value<'_>]) -> Result<Option<Done>> {
         match self.execute(sql, values, done) {
             Ok(done) => Ok(Some(done)),
             Err(Error::MySqlError(error)) if error.code == DUPLICATE => Ok(None),
@@ -206,22 +183,29 @@ impl Session {
         }
     }
 
-    /// All rows of a query that is not worth preparing, as it is another one each time.
+    /// All rows of a query that is not prepared, because its text changes.
     pub(super) fn text(&self, sql: &str) -> Result<Vec<mysql::Row>> {
         let rows = self.conn.borrow_mut().query(sql);
         self.note(&rows);
         Ok(rows?)
     }
 
-    /// How long the server has run, in whole seconds.
+    /// Time since the server's start, in whole seconds.
     pub(super) fn uptime(&self) -> Result<Option<Duration>> {
         let rows = self.text("SHOW GLOBAL STATUS LIKE 'Uptime'")?;
         let text = rows.first().and_then(|row| row.get::<String, _>(1));
         Ok(text.and_then(|text| text.parse().ok()).map(Duration::from_secs))
     }
 
-    /// Statements without values, of which none answers rows.
-    pub(in crate::store) fn batch(&self, sql: &str) -> Result<()> {
+    /// Whether the database has a table of this name.
+    pub(crate) fn has_table(&self, name: &str) -> Result<bool> {
+        let sql = "SELECT 1 FROM information_schema.tables
+             WHERE table_schema = DATABASE() AND table_name = ?";
+        Ok(!self.query(sql, &[Value::Text(name)])?.is_empty())
+    }
+
+    /// Runs statements without values and rows.
+    pub(crate) fn batch(&self, sql: &str) -> Result<()> {
         Ok(self.command(sql)?)
     }
 
@@ -241,7 +225,7 @@ impl Session {
         self.batch("START TRANSACTION READ ONLY")
     }
 
-    /// What kept the last statements from their end, and forgets it.
+    /// Takes the trouble of the last statements.
     pub(super) fn take_trouble(&self) -> Option<Trouble> {
         self.trouble.take()
     }
@@ -252,7 +236,7 @@ impl Session {
         values: &[Value<'_>],
         read: impl FnOnce(&mut mysql::QueryResult<'_, '_, '_, mysql::Binary>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let (sql, values) = self.ordered(sql, values);
+        let (sql, values) = ordered(sql, values);
         let params = if values.is_empty() { Params::Empty } else { Params::Positional(values) };
         self.send(&sql, params, read)
     }
@@ -270,20 +254,6 @@ impl Session {
         });
         self.note(&result);
         result
-    }
-
-    /// The text as the server wants it, with its values.
-    fn ordered<'s>(&self, sql: &'s str, values: &[Value<'_>]) -> (Cow<'s, str>, Vec<mysql::Value>) {
-        if !has_numbers(sql) {
-            return (Cow::Borrowed(sql), values.iter().map(mysql::Value::from).collect());
-        }
-        let mut texts = self.texts.borrow_mut();
-        let text = match texts.get(sql) {
-            Some(known) => known,
-            None => texts.entry(sql.to_owned()).or_insert_with(|| Text::of(sql)),
-        };
-        let of = |at: &usize| values.get(*at).map_or(mysql::Value::NULL, mysql::Value::from);
-        (Cow::Owned(text.sql.clone()), text.order.iter().map(of).collect())
     }
 
     fn note<T>(&self, result: &Result<T, Error>) {
@@ -310,7 +280,7 @@ fn done(result: &mut mysql::QueryResult<'_, '_, '_, mysql::Binary>) -> Result<Do
 /// Whether the connection cannot be used any longer.
 pub(super) fn is_lost(error: &Error) -> bool {
     match error {
-        // The server is going down, has ended the connection, or takes no part in its cluster.
+        // The server stops, has ended the connection, or is not part of its cluster.
         Error::MySqlError(error) => {
             [1047, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1317, 1927, 1928, 4031]
                 .contains(&error.code)
@@ -324,29 +294,37 @@ pub(super) fn is_lost(error: &Error) -> bool {
     }
 }
 
+/// The statement and the values in the form that the server takes: with `?` only.
+fn ordered<'s>(sql: &'s str, values: &[Value<'_>]) -> (Cow<'s, str>, Vec<mysql::Value>) {
+    if !has_numbers(sql) {
+        return (Cow::Borrowed(sql), values.iter().map(mysql::Value::from).collect());
+    }
+    let (sql, order) = unnumbered(sql);
+    let value = |at: usize| values.get(at).map_or(mysql::Value::NULL, mysql::Value::from);
+    (Cow::Owned(sql), order.into_iter().map(value).collect())
+}
+
 fn has_numbers(sql: &str) -> bool {
     sql.as_bytes().windows(2).any(|pair| pair[0] == b'?' && pair[1].is_ascii_digit())
 }
 
-impl Text {
-    fn of(sql: &str) -> Self {
-        let (mut text, mut order) = (String::with_capacity(sql.len()), Vec::new());
-        let mut rest = sql;
-        while let Some(at) = rest.find('?') {
-            text.push_str(&rest[..=at]);
-            rest = &rest[at + 1..];
-            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-            // A statement has either kind; the next one follows the last, as in SQLite.
-            let number = rest[..digits].parse::<usize>().unwrap_or(order.len() + 1);
-            order.push(number.saturating_sub(1));
-            rest = &rest[digits..];
-        }
-        text.push_str(rest);
-        Self { sql: text, order }
+/// The statement with `?` only, and the index of the value for each.
+fn unnumbered(sql: &str) -> (String, Vec<usize>) {
+    let (mut text, mut order) = (String::with_capacity(sql.len()), Vec::new());
+    let mut rest = sql;
+    while let Some(at) = rest.find('?') {
+        text.push_str(&rest[..=at]);
+        rest = &rest[at + 1..];
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        // A statement has either kind. A plain `?` follows the last value, as in SQLite.
+        let number = rest[..digits].parse::<usize>().unwrap_or(order.len() + 1);
+        order.push(number.saturating_sub(1));
+        rest = &rest[digits..];
     }
+    text.push_str(rest);
+    (text, order)
 }
 
-/// What an error of the server, or of the way to it, means.
 impl From<Error> for StoreError {
     fn from(error: Error) -> Self {
         let text = error.to_string();
@@ -376,7 +354,7 @@ impl From<Error> for StoreError {
     }
 }
 
-/// Whether the server said this.
+/// Whether the server reported this error.
 pub(super) fn is_refusal(error: &Error) -> bool {
     matches!(error, Error::MySqlError(_))
 }
@@ -387,9 +365,9 @@ mod tests {
 
     #[test]
     fn numbered_values_become_as_many_as_they_are_used() {
-        let text = Text::of("SELECT ?2 WHERE a = ?1 AND b > ?2 LIMIT ?3");
-        assert_eq!(text.sql, "SELECT ? WHERE a = ? AND b > ? LIMIT ?");
-        assert_eq!(text.order, [1, 0, 1, 2]);
+        let (sql, order) = unnumbered("SELECT ?2 WHERE a = ?1 AND b > ?2 LIMIT ?3");
+        assert_eq!(sql, "SELECT ? WHERE a = ? AND b > ? LIMIT ?");
+        assert_eq!(order, [1, 0, 1, 2]);
         assert!(!has_numbers("SELECT ? LIMIT ?"));
     }
 }

@@ -1,5 +1,4 @@
-//! Values on their way into a statement and out of a row.
-#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
+//! Values of parameters and columns.
 
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 
@@ -26,7 +25,7 @@ macro_rules! integers {
     ($($kind:ty),*) => {$(
         impl Parameter for $kind {
             fn value(&self) -> Value<'_> {
-                // Beyond the range of a column is beyond every value in it.
+                // A value beyond the range of a column is beyond every value in it.
                 Value::Integer(i64::try_from(*self).unwrap_or(i64::MAX))
             }
         }
@@ -52,23 +51,16 @@ impl Parameter for f64 {
     }
 }
 
-impl Parameter for str {
-    fn value(&self) -> Value<'_> {
-        Value::Text(self)
-    }
+macro_rules! texts {
+    ($($kind:ty),*) => {$(
+        impl Parameter for $kind {
+            fn value(&self) -> Value<'_> {
+                Value::Text(self)
+            }
+        }
+    )*};
 }
-
-impl Parameter for String {
-    fn value(&self) -> Value<'_> {
-        Value::Text(self)
-    }
-}
-
-impl Parameter for Box<str> {
-    fn value(&self) -> Value<'_> {
-        Value::Text(self)
-    }
-}
+texts!(str, String, Box<str>);
 
 impl Parameter for Vec<u8> {
     fn value(&self) -> Value<'_> {
@@ -118,8 +110,8 @@ impl From<&Value<'_>> for mysql::Value {
     }
 }
 
-/// As what a row has in one column, where text is bytes: MariaDB does not tell one from the other.
 impl<'a> Value<'a> {
+    /// A cell of a row. Text is bytes, because MariaDB does not distinguish them.
     pub(super) fn of_sqlite(value: ValueRef<'a>) -> Option<Self> {
         Some(match value {
             ValueRef::Null => Value::Null,
@@ -151,7 +143,7 @@ impl<'a> Value<'a> {
 }
 
 pub(crate) trait Column: Sized {
-    /// Nothing when the cell holds something else.
+    /// `None` when the cell has another type.
     fn read(cell: Value<'_>) -> Option<Self>;
 }
 

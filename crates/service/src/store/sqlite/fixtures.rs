@@ -1,8 +1,8 @@
-//! Every schema version there was can be brought up to date: a file of each, as it was written then.
+//! Upgrades of every schema version, from a file of each as its program wrote it.
 //!
 //! After a new migration, add rows for its tables to `fixtures/rows.sql` and write the new file with
-//! `BLESS=1 cargo test --workspace --lib every_version`. Files that are there are never written again: they also
-//! prove that no migration was changed after its release.
+//! `BLESS=1 cargo test --workspace --lib every_version`. Existing files are never written again: they also prove that
+//! no migration was changed after its release.
 
 use super::migrations::{MIGRATIONS, run, run_to};
 use crate::store::copy;
@@ -13,7 +13,7 @@ use std::path::Path;
 
 const ROWS: &str = include_str!("fixtures/rows.sql");
 
-/// Tables of which an upgrade changes rows on purpose: nearness is kept in another way, and texts are noted to be indexed.
+/// Tables whose rows an upgrade changes: nearness is stored in another way, and texts are noted for indexing.
 const CHANGED: [&str; 2] = ["track_starts", "search_changes"];
 
 /// A store of this version in `file`, with rows in each of its tables.
@@ -22,11 +22,11 @@ fn make(file: &Path, version: usize) {
     run_to(&mut conn, version).unwrap();
     let heading =
         |line: &str| line.strip_prefix("-- ").and_then(|number| number.parse::<usize>().ok());
-    let mut of = 0;
+    let mut since = 0;
     let mut sql = String::new();
     for line in ROWS.lines() {
-        of = heading(line).unwrap_or(of);
-        if (1..=version).contains(&of) {
+        since = heading(line).unwrap_or(since);
+        if (1..=version).contains(&since) {
             sql += line;
             sql += "\n";
         }
@@ -36,7 +36,7 @@ fn make(file: &Path, version: usize) {
     conn.execute_batch("VACUUM").unwrap();
 }
 
-pub(in crate::store) fn unpack(version: usize, to: &Path) {
+pub(crate) fn unpack(version: usize, to: &Path) {
     let bytes = fixtures::unpack(&format!("sqlite/fixtures/{version:04}.db"), || {
         let made = to.with_extension("made");
         make(&made, version);
@@ -67,7 +67,6 @@ fn rows(conn: &Connection) -> Rows<Value> {
         .collect()
 }
 
-/// What the schema is made of, however it came about.
 fn schema(conn: &Connection) -> Vec<(String, String)> {
     let sql = "SELECT type || ' ' || name, ifnull(sql, '') FROM sqlite_schema ORDER BY 1";
     let mut all = conn.prepare(sql).unwrap();

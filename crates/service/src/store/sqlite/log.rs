@@ -1,20 +1,20 @@
-//! The write-ahead log, kept short by a thread of its own.
+//! The write-ahead log, kept short by its own thread.
 //!
-//! **Why a thread.** Left to itself SQLite copies the log into the database within the commit that makes it
-//! long, and all writes wait for that. Here the writer only appends, and this thread copies what it has
-//! appended, [`EVERY`] pages at a time, while the writer goes on, and syncs the database. What was appended meanwhile it
-//! copies and syncs while the writer waits, which is little: only when all is copied can the log begin anew, and one that
-//! stays short is written over the same blocks of the disk and the same memory, again and again.
+//! **Copying.** Left to itself, SQLite copies the log into the database within the commit that makes it long, and all
+//! writes wait. Here the writer only appends. This thread copies what was appended, [`EVERY`] pages at a time, while
+//! the writer goes on, and syncs the database. The little that was appended meanwhile it copies and syncs while the
+//! writer waits: only when all is copied can the log restart, and a short log is written over the same blocks of the
+//! disk and the same memory again and again.
 //!
-//! **Why a limit.** A log can begin anew only when all of it is in the database and nobody reads it. While
-//! reads overlap that moment never comes, and the log grows without bound. So beyond `database.log_limit` the thread makes the moment. Reads and writes share a lock, each for as
-//! long as its transaction is open ([`Log::turn`]), and the thread asks for it alone: nobody begins from then on,
-//! what is under way ends, a read within [`PATIENCE`], the rest of the log is copied, it begins anew, and all
-//! go on. The file keeps its length: to free its blocks is work for the disk, and everybody would wait for that. On a busy machine the thread may be late: at twice the limit the writer waits for it.
+//! **Limit.** The log can restart only when all of it is in the database and nobody reads it. While reads overlap
+//! that moment never comes, and the log grows without bound. So beyond `database.log_limit` the thread makes the
+//! moment. Reads and writes hold a shared lock while their transactions are open ([`Log::turn`]), and the thread
+//! takes it alone: no transaction begins, running ones end (a read within [`PATIENCE`]), the rest of the log is
+//! copied, and the log restarts. The file keeps its length, because freeing its blocks is work for the disk that all
+//! would wait for. On a busy machine the thread may be late: at twice the limit the writer waits for it.
 //!
-//! **Limit.** Another program that keeps a transaction open is still in the way. The thread logs that and tries
-//! again; meanwhile the log grows, for to refuse writes would be worse.
-#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
+//! **Other programs.** One that keeps a transaction open still prevents a restart. The thread logs that and retries;
+//! meanwhile the log grows, because refusing writes would be worse.
 
 use super::{Result, StoreError};
 use crate::ops::thread::Joined;
@@ -27,43 +27,42 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Pages between two copies into the database: 4 MiB, as SQLite has it.
+/// Pages between two copies into the database: 4 MiB, SQLite's default.
 const EVERY: u64 = 1000;
-/// Bytes of a page in the log, with its head.
+/// Bytes of a page in the log, with its header.
 const PAGE_BYTES: u64 = 4096 + 24;
-/// Pages that the writer may wait for.
+/// Pages that may be copied while the writer waits.
 const FEW: u64 = 64;
-/// Copies until so few are left; a writer that appends faster waits for more.
+/// Copies until so few are left. A writer that appends faster waits for more.
 const TRIES: usize = 4;
-/// Time that a read may have taken when everybody waits for it.
+/// Time limit of a read that all transactions wait for.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// Time that the writer waits for the thread at a time; it never takes so long.
+/// Longest wait of the writer for the thread, which usually takes far less.
 const LATE: Duration = Duration::from_secs(1);
-/// Time until the next try when another program is in the way; it doubles up to the longest.
+/// Time until the next try after another program prevented a restart; it doubles up to the longest.
 const SHORTEST_REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(60);
 
-/// What readers, the writer and the thread share.
+/// State that readers, the writer and the thread share.
 pub(super) struct Log {
-    /// Whoever has a connection keeps this one longer: closing a descriptor of the file ends all locks of this process on
-    /// it, those of SQLite too (fcntl(2)), and another program would take the log for nobody's.
+    /// Must outlive all connections: closing a descriptor of the file ends all locks of this process on it, SQLite's
+    /// too (fcntl(2)), and another program would take the log as unused.
     database: File,
     turns: RwLock<()>,
-    /// The writer's alone, who has it with each turn.
+    /// Held by the writer with each of its turns.
     writes: RwLock<()>,
     /// The thread waits for all turns to end.
     waited_for: AtomicBool,
-    /// Another program was in the way of the last try.
+    /// Another program prevented the last restart.
     blocked: AtomicBool,
     tries: Mutex<()>,
     tried: Condvar,
     /// Pages in the log after the last commit.
     pages: AtomicU64,
-    /// Pages at which it is copied next.
+    /// Pages at which the next copy begins.
     next: AtomicU64,
-    /// Pages at which it has to begin anew.
+    /// Pages at which it must restart.
     limit: u64,
-    /// Pages between two copies.
     every: u64,
     copies: AtomicU64,
     cuts: AtomicU64,
@@ -90,55 +89,52 @@ impl Log {
         })
     }
 
-    /// To be held for as long as a transaction is open.
+    /// Held while a transaction is open.
     pub(super) fn turn(&self) -> RwLockReadGuard<'_, ()> {
         self.turns.read()
     }
 
-    /// The same for the writer, who waits before when the log is far too long.
-    pub(super) fn writers_turn(&self) -> WritersTurn<'_> {
+    /// The [turn](Self::turn) of the writer, which waits before if the log is far too long.
+    pub(super) fn writers_turn(&self) -> [RwLockReadGuard<'_, ()>; 2] {
         let is_far_too_long =
             |(): &mut ()| self.pages.load(Relaxed) >= 2 * self.limit && !self.blocked.load(Relaxed);
         if is_far_too_long(&mut ()) {
-            // Cut, or late: it goes on either way.
+            // It goes on whether the log was cut or the thread is late.
             self.tried.wait_while_for(&mut self.tries.lock(), is_far_too_long, LATE);
         }
-        let write = self.writes.read();
-        WritersTurn { _write: write, _turn: self.turn() }
+        [self.writes.read(), self.turn()]
     }
 
-    /// Whether everybody waits for a read that has taken so long.
+    /// Whether a read must end because all transactions wait for it.
     pub(super) fn is_held_up(&self, took: Duration) -> bool {
         took >= PATIENCE && self.waited_for.load(Relaxed)
     }
 
-    /// How often it was copied into the database, and how often it was cut.
     pub(super) fn metrics(&self) -> (u64, u64) {
         (self.copies.load(Relaxed), self.cuts.load(Relaxed))
     }
 
-    /// Takes note of its length after a commit; answers whether it is to be copied.
+    /// Notes its length after a commit. Returns whether a copy is due.
     fn note(&self, pages: u64) -> bool {
         if pages < self.pages.swap(pages, Relaxed) {
-            // It has begun anew.
+            // It has restarted.
             self.next.store(self.every, Relaxed);
         }
         pages >= self.next.load(Relaxed)
     }
 
-    /// Copies what the log holds into the database, as far as nobody is in the way; answers the pages in it.
+    /// Copies the log into the database, as far as readers allow. Returns the pages in the log.
     fn copy(&self, conn: &Connection) -> Result<u64> {
-        // Whatever comes of it, the next commit need not ask again.
+        // Also after a failure, the next commit need not request it again.
         self.next.store(self.pages.load(Relaxed) + self.every, Relaxed);
         for _ in 0..TRIES {
             let done = checkpoint(conn, "PASSIVE")?;
             if done.copied < done.pages {
-                // A read keeps what follows it.
+                // A read prevents the rest.
                 self.copies.fetch_add(1, Relaxed);
                 return Ok(done.pages);
             }
-            // SQLite syncs the database when it has copied all of the log, and would do so for all of these pages at
-            // once while the writer waits.
+            // Otherwise SQLite syncs all these pages at once after the last copy, while the writer waits.
             self.database.sync_data().map_err(|error| StoreError::of_file(&error))?;
             if self.pages.load(Relaxed) < done.pages + FEW {
                 break;
@@ -151,16 +147,13 @@ impl Log {
         Ok(rest?.pages)
     }
 
-    /// Copies all of it while nobody reads or writes, so that it begins anew; answers whether it could.
-    pub(super) fn cut(&self, conn: &Connection, how: Cut) -> Result<bool> {
+    /// Copies all of it while nobody reads or writes, so that it restarts. `RESTART` keeps the file's length,
+    /// `TRUNCATE` empties it. Returns whether it could.
+    pub(super) fn cut(&self, conn: &Connection, mode: &str) -> Result<bool> {
         self.waited_for.store(true, Relaxed);
         let alone = self.turns.write();
         self.waited_for.store(false, Relaxed);
-        // While another program reads, all that would come of it is that everybody waits for that.
-        let mode = match how {
-            Cut::Keep => "RESTART",
-            Cut::Empty => "TRUNCATE",
-        };
+        // The rest first: while another program reads, a restart would only make everybody wait for it.
         let cut = checkpoint(conn, "PASSIVE")
             .and_then(|rest| Ok(rest.copied == rest.pages && !checkpoint(conn, mode)?.busy));
         if cut == Ok(true) {
@@ -177,28 +170,14 @@ impl Log {
     }
 }
 
-/// What becomes of the file of a log that begins anew.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
-    /// It keeps its length and is written over.
-    Keep,
-    Empty,
+/// Result of a checkpoint; `pages` is the length of the log.
+pub(crate) struct Checkpoint {
+    pub(crate) busy: bool,
+    pub(crate) pages: u64,
+    pub(crate) copied: u64,
 }
 
-/// The turn of the writer: others may read meanwhile, and the thread does not make it wait.
-pub(super) struct WritersTurn<'a> {
-    _write: RwLockReadGuard<'a, ()>,
-    _turn: RwLockReadGuard<'a, ()>,
-}
-
-struct Checkpoint {
-    busy: bool,
-    /// Pages in the log.
-    pages: u64,
-    copied: u64,
-}
-
-fn checkpoint(conn: &Connection, mode: &str) -> Result<Checkpoint> {
+pub(crate) fn checkpoint(conn: &Connection, mode: &str) -> Result<Checkpoint> {
     let sql = format!("PRAGMA wal_checkpoint({mode})");
     let count = |number: i64| u64::try_from(number).unwrap_or(0);
     Ok(conn.query_row(&sql, [], |row| {
@@ -209,19 +188,19 @@ fn checkpoint(conn: &Connection, mode: &str) -> Result<Checkpoint> {
 
 enum Wake {
     Copy,
-    /// Somebody wants the log to begin anew, and is told whether it does.
+    /// Request to empty the log, with a sender for the result of [`Log::cut`].
     Cut(Sender<Result<bool>>),
     End,
 }
 
-/// The thread. Dropped, it ends.
+/// The thread; it ends on drop.
 pub(super) struct Checkpoints {
     wake: Sender<Wake>,
     _thread: Joined,
 }
 
 impl Checkpoints {
-    /// Takes copying over from `writer`, the writing connection of the store at `path`.
+    /// Takes over copying from `writer`, the writing connection of the store at `path`.
     pub(super) fn start(
         path: &Path,
         writer: &mut Connection,
@@ -229,7 +208,7 @@ impl Checkpoints {
     ) -> Result<Checkpoints> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let conn = Connection::open_with_flags(path, flags)?;
-        // Nobody of this program is in the way; another may be for a moment.
+        // Only other programs lock it, for a moment.
         conn.busy_timeout(Duration::from_millis(50))?;
         conn.execute_batch("PRAGMA synchronous=FULL; PRAGMA trusted_schema=OFF;")?;
         // A log that one large transaction has made longer than the limit is cut when it begins anew.
@@ -237,10 +216,10 @@ impl Checkpoints {
         writer.pragma_update_and_check(None, "journal_size_limit", limit, |_| Ok(()))?;
         let (wake, woken) = bounded(1);
         let (noted, waker) = (Arc::clone(log), wake.clone());
-        // There is one such hook; SQLite's own copying, which this replaces, is another.
+        // A connection has one hook: this replaces SQLite's own copying.
         writer.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages: i32| {
             if noted.note(u64::try_from(pages).unwrap_or(0)) {
-                // When it is full, the thread is awake.
+                // If the channel is full, the thread is awake.
                 let _ = waker.try_send(Wake::Copy);
             }
             Ok(())
@@ -257,8 +236,7 @@ impl Checkpoints {
         Ok(Checkpoints { wake, _thread })
     }
 
-    /// Copies all of the log into the database and begins it anew; answers whether nobody was in the way. Blocks the
-    /// thread.
+    /// Copies all of the log into the database and empties it. Returns whether it could. Blocks the thread.
     pub(super) fn cut(&self) -> Result<bool> {
         let (answer, answered) = bounded(1);
         self.wake.send(Wake::Cut(answer)).map_err(|_| StoreError::Closed)?;
@@ -268,7 +246,7 @@ impl Checkpoints {
 
 impl Drop for Checkpoints {
     fn drop(&mut self) {
-        // It always takes the next message: at most one copy is waited for.
+        // The thread always takes the next message: this waits for one copy at most.
         let _ = self.wake.send(Wake::End);
     }
 }
@@ -279,8 +257,8 @@ fn work(conn: &Connection, log: &Log, woken: &Receiver<Wake>) {
         match wake {
             Wake::Copy => {}
             Wake::Cut(answer) => {
-                // What can be copied while others go on is copied first: they all wait for the rest.
-                let _ = answer.send(log.copy(conn).and_then(|_| log.cut(conn, Cut::Empty)));
+                // Most is copied while others go on; they all wait for the rest.
+                let _ = answer.send(log.copy(conn).and_then(|_| log.cut(conn, "TRUNCATE")));
                 continue;
             }
             Wake::End => break,
@@ -288,7 +266,7 @@ fn work(conn: &Connection, log: &Log, woken: &Receiver<Wake>) {
         let is_long = match log.copy(conn) {
             Ok(pages) => pages >= log.limit,
             Err(error) => {
-                // A full disk; the writes say so.
+                // A full disk, which the writes report.
                 tracing::debug!(%error, "cannot copy the write-ahead log into the database");
                 false
             }
@@ -296,7 +274,7 @@ fn work(conn: &Connection, log: &Log, woken: &Receiver<Wake>) {
         if !is_long || not_before.is_some_and(|at| Instant::now() < at) {
             continue;
         }
-        let cut = log.cut(conn, Cut::Keep);
+        let cut = log.cut(conn, "RESTART");
         if matches!(cut, Ok(true)) {
             (rest, not_before) = (SHORTEST_REST, None);
             continue;

@@ -1,5 +1,4 @@
-//! Schema versions, embedded. A migration never changes once released; a new one is added below it.
-#![allow(clippy::disallowed_types, reason = "runs the schema's SQL")]
+//! Schema versions. A released migration never changes; a new one is added below it.
 
 use super::{Result, StoreError};
 use rusqlite::{Connection, TransactionBehavior};
@@ -20,16 +19,14 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0012_sessions.sql"),
 ];
 
-pub(in crate::store) const SCHEMA_VERSION: usize = MIGRATIONS.len();
+pub(crate) const SCHEMA_VERSION: usize = MIGRATIONS.len();
 
-/// `MADG` in ASCII: marks the file as ours (SQLite's `application_id`).
+/// SQLite's `application_id` of a store: `MADG` in ASCII.
 const APPLICATION_ID: i64 = 0x4d41_4447;
 
-/// The schema version of a file that is ours or still empty, which is version 0.
-///
-/// # Errors
-/// [`StoreError::Foreign`] when it is another program's or newer than this one.
-pub(in crate::store) fn version(conn: &Connection) -> Result<usize> {
+/// The schema version of a store; 0 of an empty file. A file of another program, or of a newer version of this one, is
+/// [`StoreError::Foreign`].
+pub(crate) fn version(conn: &Connection) -> Result<usize> {
     let id: i64 = conn.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     let version: i64 = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -46,13 +43,13 @@ pub(in crate::store) fn version(conn: &Connection) -> Result<usize> {
     Ok(version)
 }
 
-/// Brings the schema up to date, each step in a transaction of its own.
+/// Upgrades the schema to the newest version, each step in its own transaction.
 pub(super) fn run(conn: &mut Connection) -> Result<()> {
     run_to(conn, MIGRATIONS.len())
 }
 
-/// Up to this version alone.
-pub(in crate::store) fn run_to(conn: &mut Connection, last: usize) -> Result<()> {
+/// Upgrades the schema to this version.
+pub(crate) fn run_to(conn: &mut Connection, last: usize) -> Result<()> {
     let version = version(conn)?;
     for (done, sql) in MIGRATIONS.iter().enumerate().take(last).skip(version) {
         let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -78,7 +75,7 @@ mod tests {
     use crate::store::{FILE, Store};
     use std::path::Path;
 
-    /// A file of version 1 with a track in it, as the first release leaves it.
+    /// A file of version 1 with a track, as the first release leaves it.
     fn filled_version_1() -> Connection {
         let conn = Connection::open_in_memory().unwrap();
         conn.pragma_update(None, "foreign_keys", true).unwrap();
@@ -108,7 +105,7 @@ mod tests {
         let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
         assert_eq!(number("SELECT id FROM track_starts WHERE lat > 37"), 7);
         assert_eq!(number("SELECT count(*) FROM pragma_foreign_key_check"), 0);
-        // What came since works on what was there, and an id that was used stays used.
+        // Newer tables work on older rows, and a used id stays used.
         conn.execute_batch(
             "INSERT INTO users VALUES (1, 'mina', '-', 11, 0);
              INSERT INTO track_records VALUES (1, 7, 1, 60000, 0, 0);
@@ -129,7 +126,7 @@ mod tests {
     fn a_filled_file_of_version_9_keeps_its_rows_and_lets_users_go() {
         let mut conn = filled_version_1();
         run_to(&mut conn, 9).unwrap();
-        // Of users 8 and 9 something was left by a connection without foreign keys.
+        // Rows of users 8 and 9 were left by a connection without foreign keys.
         conn.execute_batch(
             "PRAGMA foreign_keys = OFF;
              INSERT INTO users VALUES (1, 'mina', '-', 11, 0), (2, 'juno', '-', 11, 0);
@@ -203,7 +200,7 @@ mod tests {
         };
         let kept = dir.path().join("madang.db.schema-9");
         assert_eq!([of(&file), of(&kept)], [(MIGRATIONS.len(), 1), (9, 1)]);
-        // What the next program would leave to this one.
+        // A newer program leaves such a version.
         let conn = Connection::open(&file).unwrap();
         conn.pragma_update(None, "user_version", 1_000_000).unwrap();
         drop(conn);

@@ -1,5 +1,4 @@
-//! One reading connection: every read has a deadline, and ends when nobody waits for it.
-#![allow(clippy::disallowed_types, reason = "this is the store: SQL types live here")]
+//! A reading connection, whose reads end at a deadline or when their caller is gone.
 
 use super::log::Log;
 use super::{Conn, Result};
@@ -8,11 +7,11 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// Time that a read of a request may take: half of the default of `server.request_timeout`, and far more
-/// than anything takes that a request can ask for.
-pub(in crate::store) const READ_TIME: Duration = Duration::from_secs(5);
+/// Time limit of a read for a request: half of the default of `server.request_timeout`, and far more than any request
+/// needs.
+pub(crate) const READ_TIME: Duration = Duration::from_secs(5);
 
-/// Steps of SQLite's virtual machine between two looks at the clock: some 20 µs.
+/// Steps of SQLite's virtual machine between two checks of the bounds: about 20 µs.
 const STEPS: i32 = 1000;
 
 pub(super) struct Reader {
@@ -21,20 +20,12 @@ pub(super) struct Reader {
     log: Arc<Log>,
 }
 
-/// What ends a read before it is done.
-pub(super) struct Bounds {
-    /// Time from its beginning; `None`: as long as it takes.
-    pub(super) time: Option<Duration>,
-    /// Gone when nobody waits for it any longer.
-    pub(super) waits: Weak<()>,
-}
-
 impl Reader {
     pub(super) fn open(path: &Path, log: Arc<Log>) -> Result<Reader> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let conn = Connection::open_with_flags(path, flags)?;
         conn.busy_timeout(Duration::from_secs(5))?;
-        // 2 MiB of page cache a reader: the index pages of a busy listing, not the whole store.
+        // 2 MiB of page cache for each reader: the index pages of a busy listing, not the whole store.
         conn.execute_batch(
             "PRAGMA query_only=ON; PRAGMA cache_size=-2048; PRAGMA trusted_schema=OFF;",
         )?;
@@ -42,10 +33,11 @@ impl Reader {
         Ok(Reader { conn, log })
     }
 
-    /// Runs one whole read transaction within these bounds.
+    /// Runs one read transaction. It is interrupted after `time`, or when the caller drops its side of `waits`.
     pub(super) fn run<T>(
         &mut self,
-        bounds: Bounds,
+        time: Option<Duration>,
+        waits: Weak<()>,
         job: impl FnOnce(&Conn<'_>) -> Result<T>,
     ) -> Result<T> {
         let _turn = self.log.turn();
@@ -55,7 +47,7 @@ impl Reader {
                 let took = began.elapsed();
                 took >= time || log.is_held_up(took)
             };
-            bounds.waits.strong_count() == 0 || bounds.time.is_some_and(late)
+            waits.strong_count() == 0 || time.is_some_and(late)
         };
         self.conn.progress_handler(STEPS, Some(is_over))?;
         let tx = self.conn.unchecked_transaction()?;

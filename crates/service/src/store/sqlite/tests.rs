@@ -1,6 +1,4 @@
-//! The writer's promises, on a real file.
-
-#![allow(clippy::disallowed_types, reason = "looks at the file with a connection of its own")]
+//! The writer, on a real file.
 
 mod bounds;
 
@@ -24,12 +22,14 @@ async fn opened(group: usize) -> (tempfile::TempDir, Store) {
     (dir, store)
 }
 
-/// A table of their own, so that the tests need no knowledge of any system.
+/// Adds tables, so that the tests need no system's.
 async fn with_notes(store: &Store) {
-    let made: Result<()> =
-        store.write(|tx| tx.batch("CREATE TABLE notes (id INTEGER PRIMARY KEY, n INTEGER NOT NULL CHECK (n < 100));
-            CREATE TABLE parts (note INTEGER NOT NULL REFERENCES notes (id) DEFERRABLE INITIALLY DEFERRED);")).await;
-    made.unwrap();
+    store
+        .execute(
+            "CREATE TABLE notes (id INTEGER PRIMARY KEY, n INTEGER NOT NULL CHECK (n < 100));
+             CREATE TABLE parts (note INTEGER NOT NULL REFERENCES notes (id) DEFERRABLE INITIALLY DEFERRED);",
+        )
+        .await;
 }
 
 fn insert(tx: &Tx<'_>, n: i64) -> Result<()> {
@@ -46,12 +46,12 @@ async fn notes(store: &Store) -> Vec<i64> {
 
 type Job = Box<dyn Fn(&mut Tx<'_>) -> Result<()> + Send>;
 
-/// Jobs that are certain to share one commit: the writer is held until all of them wait.
+/// Runs jobs in one commit: the writer is held until all of them wait.
 async fn in_one_group(store: &Store, jobs: Vec<Job>) -> Vec<Result<()>> {
     behind(store, |_| Ok(()), |_| Ok(()), jobs).await.1
 }
 
-/// Jobs that wait, in this order, while another holds the writer, with what that does before and after.
+/// Runs jobs that wait, in this order, while another holds the writer, which does `before` and `after`.
 async fn behind(
     store: &Store,
     before: fn(&Tx<'_>) -> Result<()>,
@@ -89,7 +89,7 @@ async fn behind(
     (held, results)
 }
 
-/// Whether the housekeeper was told of a deletion since this was last asked.
+/// Whether a deletion was signalled since the last call.
 fn was_told(deletions: &Notify) -> bool {
     let told = std::pin::pin!(deletions.notified());
     told.poll(&mut std::task::Context::from_waker(std::task::Waker::noop())).is_ready()
@@ -193,7 +193,7 @@ async fn a_full_store_answers_every_job_of_the_group_and_recovers() {
     ])
     .await;
     assert!(results.iter().any(|r| matches!(r, Err(StoreError::Full(_)))), "{results:?}");
-    // Whatever was answered is what is there.
+    // The results agree with the rows.
     let kept = notes(&store).await;
     for (result, n) in [(&results[0], 1), (&results[2], 2)] {
         assert_eq!(result.is_ok(), kept.contains(&n), "{result:?}, kept {kept:?}");

@@ -1,7 +1,6 @@
-//! What bounds reads, and the write-ahead log.
+//! Bounds of reads and of the write-ahead log.
 
 use super::super::Reader;
-use super::super::log::Cut;
 use super::*;
 use crate::config::DatabaseSettings;
 use crate::store::Conn;
@@ -29,10 +28,7 @@ fn endless(conn: &Conn<'_>) -> Result<i64> {
     conn.one(sql, &[])
 }
 
-async fn with_blobs(store: &Store) {
-    let made: Result<()> = store.write(|tx| tx.batch("CREATE TABLE blobs (b BLOB)")).await;
-    made.unwrap();
-}
+const BLOBS: &str = "CREATE TABLE blobs (b BLOB)";
 
 fn insert_blob(tx: &mut Tx<'_>) -> Result<()> {
     tx.run("INSERT INTO blobs VALUES (zeroblob(65536))", &[])?;
@@ -74,13 +70,13 @@ async fn a_read_whose_caller_has_left_is_given_up() {
     assert_eq!(within_a_minute(notes(&store)).await, Vec::<i64>::new());
 }
 
-/// `SOAK_ROUNDS` says for how long; `make soak` asks for minutes.
+/// `SOAK_ROUNDS` multiplies the writes; `make soak` runs for minutes.
 #[tokio::test]
 async fn the_log_stays_short_while_reads_overlap_all_the_time() {
     const LIMIT: usize = 1 << 20;
     let rounds = std::env::var("SOAK_ROUNDS").map_or(1, |rounds| rounds.parse().unwrap());
     let (_dir, store) = opened_with(4, LIMIT).await;
-    with_blobs(&store).await;
+    store.execute(BLOBS).await;
     let done = Arc::new(AtomicBool::new(false));
     let readers: Vec<_> = (0..3)
         .map(|_| {
@@ -97,7 +93,7 @@ async fn the_log_stays_short_while_reads_overlap_all_the_time() {
                 while !done.load(Relaxed) {
                     match within_a_minute(store.read(job)).await {
                         Ok(()) => reads += 1,
-                        // On a busy machine it took so long that everybody would have waited for it.
+                        // On a busy machine it took so long that all transactions waited for it.
                         Err(StoreError::GivenUp(_)) => {}
                         Err(error) => panic!("{error}"),
                     }
@@ -122,13 +118,13 @@ async fn the_log_stays_short_while_reads_overlap_all_the_time() {
     assert_eq!(notes(&store).await, Vec::<i64>::new());
 }
 
-/// What makes a log that nobody reads begin anew is the second copy, for which the writer waits. Without it
-/// the log would grow to its limit, and each page would go to new blocks of the disk.
+/// A log that nobody reads restarts after the second copy, for which the writer waits. Without it the log would grow to
+/// its limit, and each page would go to new blocks of the disk.
 #[tokio::test]
 async fn the_log_of_writes_alone_begins_anew_long_before_its_limit() {
     let dir = tempfile::tempdir().unwrap();
     let store = open_with(dir.path(), 1, 1 << 30);
-    with_blobs(&store).await;
+    store.execute(BLOBS).await;
     let log = || store.sizes().files.unwrap().log_bytes;
     let mut written: u64 = 0;
     // 64 MiB; more on a busy machine, where the thread may be late at first.
@@ -170,11 +166,11 @@ fn a_log_that_begins_anew_at_its_limit_is_written_over_and_one_that_is_emptied_i
     let log = super::super::Log::new(tempfile::tempfile().unwrap(), 1 << 20);
     let long = length();
     assert!(long > 100_000);
-    assert_eq!(log.cut(&conn, Cut::Keep), Ok(true));
+    assert_eq!(log.cut(&conn, "RESTART"), Ok(true));
     assert_eq!(length(), long, "its blocks are kept");
     conn.execute_batch(insert).unwrap();
     assert_eq!(length(), long, "it is written over");
-    assert_eq!(log.cut(&conn, Cut::Empty), Ok(true));
+    assert_eq!(log.cut(&conn, "TRUNCATE"), Ok(true));
     assert_eq!(length(), 0);
 }
 
@@ -185,15 +181,15 @@ fn a_read_is_held_up_only_while_the_log_waits_for_it() {
     let log = super::super::Log::new(tempfile::tempfile().unwrap(), 1 << 20);
     let mut reader = Reader::open(&dir.path().join(super::super::FILE), Arc::clone(&log)).unwrap();
     let here = Arc::new(());
-    let bounds = |time| super::super::Bounds { time: Some(time), waits: Arc::downgrade(&here) };
-    assert!(reader.run(bounds(Duration::from_millis(1)), endless).is_err());
+    let soon = Some(Duration::from_millis(1));
+    assert!(reader.run(soon, Arc::downgrade(&here), endless).is_err());
     assert!(!log.is_held_up(Duration::from_secs(9)), "nobody waits");
     let cut = std::thread::scope(|scope| {
         let held = log.turn();
         let path = dir.path().join(super::super::FILE);
         let conn = Connection::open(path).unwrap();
         let shared = Arc::clone(&log);
-        let waits = scope.spawn(move || shared.cut(&conn, Cut::Empty));
+        let waits = scope.spawn(move || shared.cut(&conn, "TRUNCATE"));
         until("it waits", || log.is_held_up(Duration::from_secs(9)).then_some(()));
         assert!(!log.is_held_up(Duration::from_millis(1)), "a short one may end");
         drop(held);
@@ -201,5 +197,6 @@ fn a_read_is_held_up_only_while_the_log_waits_for_it() {
     });
     assert_eq!(cut, Ok(true));
     assert!(!log.is_held_up(Duration::from_secs(9)), "and nobody waits again");
-    assert_eq!(reader.run(bounds(Duration::from_secs(60)), |_| Ok(7)), Ok(7));
+    let late = Some(Duration::from_secs(60));
+    assert_eq!(reader.run(late, Arc::downgrade(&here), |_| Ok(7)), Ok(7));
 }
