@@ -56,7 +56,7 @@ pub(crate) struct Args {
     /// Iterations, shared by all virtual users
     #[arg(short = 'i', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     iterations: Option<u64>,
-    /// How long iterations are started: 30s, 1m30s
+    /// Time during which iterations are started: 30s, 1m30s
     #[arg(short = 'd', long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
     /// A stage of a ramp; may be repeated

@@ -2,7 +2,7 @@
 //!
 //! A hit costs one lookup and no task, SQL or JSON. A miss enters the gate of uncached reads, reads the store, and is
 //! serialized and compressed on the compute pool. A write invalidates the responses it changes between its commit and
-//! its response ([`Effects`](crate::store::Effects)).
+//! its response (`Effects`).
 
 use crate::config::{CacheMode, CacheSettings, Settings};
 use crate::current;

@@ -15,7 +15,7 @@ pub(crate) struct Stat {
     pub parent: u32,
     pub user_ticks: u64,
     pub system_ticks: u64,
-    /// Of ended children that were waited for.
+    /// Those of ended children that were waited for.
     pub reaped_user_ticks: u64,
     pub reaped_system_ticks: u64,
     pub threads: u64,

@@ -64,7 +64,7 @@ pub struct Measured {
     /// Chosen series of the server's metrics page.
     #[serde(default)]
     pub observed: Vec<Observed>,
-    /// Figures of databases by the names of [`Figure`](crate::observe::database::Figure).
+    /// Figures of databases by the names of `observe::database::Figure`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub databases: BTreeMap<String, f64>,
     /// CPU time of the server's processes by name, in seconds, from the start of the generator until the end of the

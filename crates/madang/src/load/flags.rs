@@ -28,7 +28,7 @@ pub(crate) struct Flags {
     /// Host names that no request may go to, such as *.example; may be repeated
     #[arg(long, value_name = "NAMES")]
     block_hostnames: Vec<String>,
-    /// How names are looked up [default: ttl=5m,select=random,policy=preferIPv4]
+    /// Look-up of names [default: ttl=5m,select=random,policy=preferIPv4]
     #[arg(long, value_name = "SETTINGS")]
     dns: Option<String>,
     /// Show the headers of every request and response; with `full` the bodies as well
@@ -40,7 +40,7 @@ pub(crate) struct Flags {
     /// Requests per second over all virtual users
     #[arg(long, value_name = "N")]
     rps: Option<String>,
-    /// Which of the engine's own tags values have, such as status,url; also vu, iter and ip
+    /// System tags of values, such as status,url; also vu, iter and ip
     #[arg(long, value_name = "NAMES")]
     system_tags: Vec<String>,
     /// Write every single value: json=FILE, csv=FILE, or csv=fileName=FILE,timeFormat=unix_milli,saveInterval=1s; `-`
@@ -61,7 +61,7 @@ pub(crate) struct Flags {
     /// Format of messages: text (the default), json or raw [environment: K6_LOG_FORMAT]
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
-    /// How much the summary shows: compact (the default), full (each scenario and group, and more metrics), legacy
+    /// Extent of the summary: compact (the default), full (each scenario and group, and more metrics), legacy
     /// (as before k6 1.0) or disabled
     #[arg(long, value_name = "MODE", value_parser = ["compact", "full", "legacy", "disabled"])]
     summary_mode: Option<String>,

@@ -27,13 +27,13 @@ pub(super) enum Exported {
         id: i64,
         /// Title.
         title: String,
-        /// What is sold.
+        /// Name of the item.
         item_name: String,
-        /// What is said about it.
+        /// Description.
         content: String,
         /// Price in won.
         price: i64,
-        /// How many there are.
+        /// Number of items.
         stock: i64,
         /// The `slug` of one of `GET /v1/categories`.
         category: String,
@@ -43,9 +43,9 @@ pub(super) enum Exported {
         town: String,
         /// selling, reserved or sold.
         status: &'static str,
-        /// When it was made, RFC 3339, UTC with milliseconds.
+        /// Time of creation, RFC 3339, UTC with milliseconds.
         created_at: String,
-        /// When it was last changed, likewise.
+        /// Time of the last change, likewise.
         updated_at: String,
     },
     /// An article.
@@ -57,9 +57,9 @@ pub(super) enum Exported {
         title: String,
         /// Text.
         content: String,
-        /// When it was made, RFC 3339, UTC with milliseconds.
+        /// Time of creation, RFC 3339, UTC with milliseconds.
         created_at: String,
-        /// When it was last changed, likewise.
+        /// Time of the last change, likewise.
         updated_at: String,
     },
     /// A comment on an article.
@@ -71,7 +71,7 @@ pub(super) enum Exported {
         article_id: i64,
         /// Text.
         content: String,
-        /// When it was made, RFC 3339, UTC with milliseconds.
+        /// Time of creation, RFC 3339, UTC with milliseconds.
         created_at: String,
     },
     /// A like of an article.
@@ -85,15 +85,15 @@ pub(super) enum Exported {
     Schedule {
         /// Identifier.
         id: i64,
-        /// What is planned.
+        /// Title.
         title: String,
-        /// Where, in Korean.
+        /// Location, in Korean.
         location: String,
         /// Begin, RFC 3339, UTC with milliseconds.
         start_at: String,
         /// End, likewise.
         end_at: String,
-        /// When the schedule was made, likewise.
+        /// Time of creation, likewise.
         created_at: String,
     },
     /// A track. Its points are at `GET /v1/tracks/{id}`.
@@ -105,7 +105,7 @@ pub(super) enum Exported {
         name: String,
         /// Length in metres.
         length_metres: f64,
-        /// When it was uploaded, RFC 3339, UTC with milliseconds.
+        /// Time of the upload, RFC 3339, UTC with milliseconds.
         created_at: String,
     },
     /// A run on a track.
@@ -115,11 +115,11 @@ pub(super) enum Exported {
         id: i64,
         /// The track.
         track_id: i64,
-        /// How long it took, in seconds.
+        /// Duration in seconds.
         duration_seconds: f64,
-        /// When it began, RFC 3339, UTC with milliseconds.
+        /// Start, RFC 3339, UTC with milliseconds.
         ran_at: String,
-        /// When it was stored, likewise.
+        /// Time of storing, likewise.
         created_at: String,
     },
 }

@@ -27,7 +27,7 @@ const LONGEST_NAME: usize = 256;
 pub(super) const LONGEST_PROOF: usize = 4096;
 
 table! {
-    /// What a client logs in with.
+    /// Credentials of a log-in.
     struct Fields: LoginBody (All);
     /// The nickname; the case of ASCII letters does not matter.
     nickname: Line = required("nickname", Line(0..=LONGEST_NAME), "mina");

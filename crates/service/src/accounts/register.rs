@@ -18,7 +18,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 table! {
-    /// What a client signs up with.
+    /// A sign-up.
     struct Fields: RegisterBody (All);
     /// 2 to 64 letters (A to Z), digits, `_`, `-` or Hangul. Names that differ in the case of letters
     /// alone are the same.

@@ -39,7 +39,7 @@ pub(super) struct Me {
     created_at: String,
 }
 
-/// Who I am.
+/// The account of the token.
 #[utoipa::path(get, path = "/v1/users/me", tag = "accounts",
     security(("bearer" = [])),
     responses(

@@ -7,7 +7,7 @@ use crate::http::rfc3339::now_ms;
 use crate::http::{JsonObject, Problem};
 
 table! {
-    /// What an article says. What is missing or null in a change stays as it is.
+    /// Contents of an article. In a change, members that are missing or null stay unchanged.
     pub(super) struct Fields: NewArticleBody (All), ArticleChangesBody (Part);
     /// Title, on one line.
     title: Line = required("title", Line(1..=100), "망원동에 빵집이 생겼어요");

@@ -39,7 +39,7 @@ pub(super) async fn list(read: Read) -> Answer {
     read.app.articles.page(asked, limit, &read.headers).await
 }
 
-/// What was made.
+/// Reference to a created article or comment.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Created {
     /// Its identifier.

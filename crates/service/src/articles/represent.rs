@@ -13,14 +13,14 @@ pub(super) struct ArticleText {
     id: i64,
     /// Title, on one line.
     title: String,
-    /// Content, of any number of lines.
+    /// Content, on any number of lines.
     content: String,
-    /// Who wrote it; null when the account is gone.
+    /// Author; null once the account is deleted.
     author: Option<Author>,
-    /// When it was written, RFC 3339 in UTC.
+    /// Time of writing, RFC 3339 in UTC.
     #[schema(format = DateTime)]
     created_at: String,
-    /// When it was last changed, likewise.
+    /// Time of the last change, likewise.
     #[schema(format = DateTime)]
     updated_at: String,
 }
@@ -31,9 +31,9 @@ pub(super) struct ArticleText {
 pub(super) struct ArticleBody {
     #[serde(flatten)]
     text: ArticleText,
-    /// How many like it.
+    /// Number of likes.
     like_count: u64,
-    /// How many comments it has.
+    /// Number of comments.
     comment_count: u64,
     /// Whether the caller likes it; null without a token.
     liked: Option<bool>,
@@ -47,17 +47,17 @@ pub(super) struct ArticleItem {
     id: i64,
     /// Title, on one line.
     title: String,
-    /// Who wrote it; null when the account is gone.
+    /// Author; null once the account is deleted.
     author: Option<Author>,
-    /// When it was written, RFC 3339 in UTC.
+    /// Time of writing, RFC 3339 in UTC.
     #[schema(format = DateTime)]
     created_at: String,
-    /// When it was last changed, likewise.
+    /// Time of the last change, likewise.
     #[schema(format = DateTime)]
     updated_at: String,
-    /// How many like it, as of the last second or two.
+    /// Number of likes, up to two seconds old.
     like_count: u64,
-    /// How many comments it has, likewise.
+    /// Number of comments, likewise.
     comment_count: u64,
 }
 
@@ -67,11 +67,11 @@ pub(super) struct ArticleItem {
 pub(super) struct CommentItem {
     /// Identifier.
     id: i64,
-    /// Content, of any number of lines.
+    /// Content, on any number of lines.
     content: String,
-    /// Who wrote it; null when the account is gone.
+    /// Author; null once the account is deleted.
     author: Option<Author>,
-    /// When it was written, RFC 3339 in UTC.
+    /// Time of writing, RFC 3339 in UTC.
     #[schema(format = DateTime)]
     created_at: String,
 }

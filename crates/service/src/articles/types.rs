@@ -19,7 +19,7 @@ pub struct Counts {
     pub comments: u64,
 }
 
-/// Who wrote something.
+/// The author of an article or a comment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = AuthorBody)]
 pub struct Author {

@@ -15,12 +15,12 @@ static FAULTS: QuietLog = QuietLog::every_seconds(1);
 
 type Text = Cow<'static, str>;
 
-/// What is wrong with one field, parameter or header.
+/// Error of one field, parameter or header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub(crate) struct FieldError {
     /// Name of the field or parameter.
     pub(crate) field: String,
-    /// What would be accepted.
+    /// Accepted values.
     pub(crate) detail: String,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct ProblemBody<'a> {
     title: &'a str,
     /// The HTTP status.
     status: u16,
-    /// What is wrong with this request.
+    /// Description of the error.
     detail: &'a str,
     /// The request id, also in the `X-Request-Id` header and in the server's log.
     instance: &'a str,

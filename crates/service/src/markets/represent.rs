@@ -29,9 +29,9 @@ pub(super) struct MarketItem {
     position: Option<[f64; 2]>,
     /// Number of stores.
     stores: Option<u32>,
-    /// What is sold.
+    /// Goods on sale.
     goods: Vec<String>,
-    /// Vouchers that are taken.
+    /// Accepted vouchers.
     vouchers: Vec<String>,
     /// Address of its home page, as provided.
     homepage: Option<String>,
@@ -47,7 +47,7 @@ pub(super) struct MarketItem {
     facilities: Option<Vec<&'static str>>,
     /// Date of the data, `YYYY-MM-DD`; null when not known.
     data_date: Option<String>,
-    /// Who provides them.
+    /// Provider of the data.
     provider: Option<String>,
     /// Distance from `near`, in metres; absent without it and for a market without a position.
     #[serde(skip_serializing_if = "Option::is_none")]

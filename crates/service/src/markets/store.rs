@@ -81,7 +81,7 @@ impl MarketStore {
         self.store.read(|conn| conn.one("SELECT count(*) FROM markets", &[])).await
     }
 
-    /// Stores rows in one transaction: new markets, and new data of existing ones, see [`NewMarket::over`].
+    /// Stores rows in one transaction: new markets, and new data of existing ones.
     ///
     /// # Errors
     /// The store does not answer.

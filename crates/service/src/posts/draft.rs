@@ -37,17 +37,17 @@ impl Names<'_> {
 }
 
 table! {
-    /// What an owner says of a post. What is missing or null in a change stays as it is.
+    /// Contents of a post. In a change, members that are missing or null stay unchanged.
     pub(super) struct Fields: NewPostBody (All), PostChangesBody (Part);
     /// Title, on one line.
     title: Line = required("title", Line(1..=100), "로드 자전거 팝니다");
-    /// What is said about it, on any number of lines.
+    /// Description, on any number of lines.
     content: Lines = required("content", Lines(1..=10_000), "3년 탔습니다.\n망원역에서 직거래해요.");
-    /// What is sold, on one line.
+    /// Name of the item, on one line.
     item_name: Line = required("itemName", Line(1..=100), "로드 자전거");
     /// Price in won.
     price: Whole = required("price", Whole(0..=HIGHEST_PRICE), 180_000);
-    /// How many there are.
+    /// Number of items.
     stock: Whole = required("stock", Whole(0..=1_000_000), 1);
     /// One of `GET /v1/categories`: its `slug`, or its name in Korean or English.
     category: Line = required("category", Line(1..=40), "sports");
@@ -57,7 +57,7 @@ table! {
     city: Line = required("city", Line(1..=LONGEST_REGION), "마포구");
     /// 읍, 면 or 동; alone in a change it is one of the same city.
     town: Line = required("town", Line(1..=LONGEST_TOWN), "망원동");
-    /// How far the sale is; of a new post `selling` unless it says otherwise.
+    /// State of the sale; `selling` for a new post without it.
     status: Choice<Status> = optional("status", Choice(&Status::WORDS), "selling");
 }
 

@@ -15,11 +15,11 @@ pub(super) struct PostItem {
     id: i64,
     /// Title.
     title: String,
-    /// What is sold.
+    /// Name of the item.
     item_name: String,
     /// Price in won.
     price: i64,
-    /// How many there are.
+    /// Number of items.
     stock: i64,
     /// The `slug` of one of `GET /v1/categories`.
     category: String,
@@ -31,7 +31,7 @@ pub(super) struct PostItem {
     town: String,
     /// selling, reserved or sold.
     status: &'static str,
-    /// When it was made, RFC 3339, UTC with milliseconds.
+    /// Time of creation, RFC 3339, UTC with milliseconds.
     created_at: String,
 }
 
@@ -41,11 +41,11 @@ pub(super) struct PostItem {
 pub(super) struct PostBody {
     #[serde(flatten)]
     item: PostItem,
-    /// What is said about it. Lines end with `\n`.
+    /// Description. Lines end with `\n`.
     content: String,
-    /// Nickname of its owner; null once the account is gone.
+    /// Nickname of its owner; null once the account is deleted.
     author: Option<String>,
-    /// When it was last changed, RFC 3339, UTC with milliseconds.
+    /// Time of the last change, RFC 3339, UTC with milliseconds.
     updated_at: String,
 }
 

@@ -16,9 +16,9 @@ const LONGEST_MS: i64 = 366 * 24 * 3600 * 1000;
 table! {
     /// A schedule to be made.
     pub(super) struct Fields: NewScheduleBody (All);
-    /// What is planned, on one line.
+    /// Title, on one line.
     title: Line = required("title", Line(1..=100), "한강 달리기");
-    /// Where: the id of one of `GET /v1/locations`.
+    /// Location: the id of one of `GET /v1/locations`.
     location: Whole = required("locationId", Whole(1..=HIGHEST_LOCATION), 1);
     /// Begin, RFC 3339 with any offset, from 1970 to 9999 in UTC.
     start: Time = required("startAt", Time, "2026-12-01T19:00:00+09:00");

@@ -13,9 +13,9 @@ use serde::Serialize;
 pub(super) struct ScheduleBody {
     /// Identifier.
     id: i64,
-    /// What is planned.
+    /// Title.
     title: String,
-    /// Where: the id of one of `GET /v1/locations`.
+    /// Location: the id of one of `GET /v1/locations`.
     location_id: i64,
     /// Begin, RFC 3339, UTC with milliseconds.
     start_at: String,

@@ -27,9 +27,9 @@ pub struct TrackSummary {
     pub name: String,
     /// Rating in stars, 0 to 5; 0 = not rated.
     pub rate: f64,
-    /// Of the full path.
+    /// Length of the full path.
     pub length_metres: f64,
-    /// Of the full path.
+    /// Points of the full path.
     pub points_total: u64,
     pub start: Point,
 }

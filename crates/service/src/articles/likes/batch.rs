@@ -38,7 +38,7 @@ impl Fold {
     }
 }
 
-/// What a batch of likes changes, and what its callers are answered.
+/// Changes of a batch of likes, and the answers to its callers.
 #[derive(Debug, Default)]
 pub(super) struct BatchOutcome {
     /// Answers, in the order of the batch.

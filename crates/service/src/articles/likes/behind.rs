@@ -67,7 +67,7 @@ struct Caller {
     _turn: Permit,
 }
 
-/// What a job has written.
+/// Changes written by a job.
 enum Written {
     Logged(Logged),
     /// Number of rows in the tables of a server. Other transactions wait there only if both concern the same article.

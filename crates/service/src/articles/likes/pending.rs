@@ -56,7 +56,7 @@ struct Backlog {
     since: Option<Instant>,
 }
 
-/// What a transaction has logged.
+/// Changes logged by a transaction.
 #[derive(Debug)]
 pub(super) struct Logged {
     /// Changed pairs in the order of the tables, with their new state.

@@ -12,7 +12,7 @@ use serde::Serialize;
 pub(in super::super) struct LikeBody {
     /// Whether the caller likes the article.
     liked: bool,
-    /// How many do.
+    /// Number of likes.
     like_count: u64,
 }
 

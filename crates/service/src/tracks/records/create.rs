@@ -16,9 +16,9 @@ const AHEAD_MS: i64 = 5 * 60 * 1000;
 table! {
     /// A run to be stored.
     struct Fields: NewRunBody (All);
-    /// How long it took, in seconds, to the millisecond; a week at most.
+    /// Duration in seconds, to the millisecond; a week at most.
     duration: Number = required("durationSeconds", Number(0.001..=LONGEST_SECONDS), 4210.5);
-    /// When it began, RFC 3339 with any offset; the run has ended by now; absent = it has just ended.
+    /// Start, RFC 3339 with any offset; the run has ended by now; absent = it has just ended.
     ran_at: Time = optional("ranAt", Time, "2026-11-01T07:30:00+09:00");
 }
 
@@ -28,11 +28,11 @@ table! {
 pub(in super::super) struct CreatedRun {
     /// Its id.
     id: i64,
-    /// On which track.
+    /// The track.
     track_id: TrackId,
-    /// How long it took, in seconds.
+    /// Duration in seconds.
     duration_seconds: f64,
-    /// When it began, RFC 3339 in UTC.
+    /// Start, RFC 3339 in UTC.
     ran_at: String,
     /// Whether it is now the runner's best on this track, the one that is ranked.
     personal_best: bool,

@@ -18,9 +18,9 @@ pub(in super::super) struct RankItem {
     rank: u64,
     /// The runner.
     nickname: String,
-    /// How long the run took, in seconds.
+    /// Duration of the run in seconds.
     duration_seconds: f64,
-    /// When it began, RFC 3339 in UTC.
+    /// Start, RFC 3339 in UTC.
     ran_at: String,
 }
 
