@@ -173,9 +173,9 @@ impl Stream {
         user: Option<UserId>,
     ) -> (Option<u64>, Option<bool>) {
         let user = user.map_or_else(|| "l".to_owned(), |user| user.to_string());
-        let parts = vec![(part_of(article), vec![article.to_string(), user])];
         let call = async || {
-            let answer = self.call("look", parts.clone()).await.pop();
+            let parts = vec![(part_of(article), vec![article.to_string(), user.clone()])];
+            let answer = self.call("look", parts).await.pop();
             answer.map_or_else(|| Err(Error::Skipped.into()), |(_, answer)| answer)
         };
         let answer = match call().await {

@@ -125,8 +125,8 @@ impl Stream {
             let places = by_part.remove(&part).unwrap_or_default();
             match answer {
                 Ok(rest) => {
-                    for (at, args) in places.into_iter().zip(rest.chunks(4)) {
-                        all[at].outcome = self.outcome(all[at].like, part, args);
+                    for (at, words) in places.into_iter().zip(rest.chunks(4)) {
+                        all[at].outcome = self.outcome(all[at].like, part, words);
                         if all[at].outcome.is_none() {
                             unknown.push(at);
                         }
@@ -144,8 +144,8 @@ impl Stream {
     }
 
     /// Outcome of a like from the script's answer; `None` if the state in the tables is needed.
-    fn outcome(&self, like: Like, part: usize, args: &[String]) -> Option<LikeOutcome> {
-        let [result, count, liked, entry] = args else {
+    fn outcome(&self, like: Like, part: usize, words: &[String]) -> Option<LikeOutcome> {
+        let [result, count, liked, entry] = words else {
             return Some(Err(LikeError::Away("an answer that is none".to_owned())));
         };
         if let Ok(entry) = entry.parse() {
