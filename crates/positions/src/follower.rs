@@ -72,6 +72,8 @@ impl Follower {
         for rows in rows.chunks(chunk.max(1)).filter(|rows| rows.iter().any(ends)) {
             reach.ended(rows);
         }
+        // The caller drops what these rows end from memory after this: a load that begins meanwhile must read it from the
+        // database, not from this process.
         let highest = planted(Mistake::ClaimHighest);
         let position = if highest { self.seen.highest() } else { self.seen.closed() };
         reach.closed(Label { history: poll.history, position: position.clone() });

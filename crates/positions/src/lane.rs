@@ -1,5 +1,7 @@
 //! The numbers of one node.
 
+use std::ops::Range;
+
 /// Numbers reserved at a time: the most rows that a successor has to fill when a node dies, and the transactions that
 /// share one reservation.
 const BLOCK: u64 = 256;
@@ -50,9 +52,10 @@ impl Lane {
         self.epoch
     }
 
-    /// Whether a row has a number of this claim, not one of an earlier owner of the lane.
-    pub fn owns(&self, lane: u8, number: u64) -> bool {
-        lane == self.lane && number >= self.first
+    /// The numbers taken since the claim. All others of the lane are of earlier owners, or of a later one: a node that was
+    /// paused for long does not know yet that it has lost its lane.
+    pub fn taken(&self) -> Range<u64> {
+        self.first..self.next
     }
 
     /// The number up to which to reserve next, before [`take`](Self::take) has none left; `None` if enough are left.
@@ -81,12 +84,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_before_the_claim_are_of_an_earlier_owner() {
-        let lane = Lane::claimed(3, 1, 10);
-        assert_eq!(
-            [(3, 10), (3, 11), (4, 11)].map(|(at, n)| lane.owns(at, n)),
-            [false, true, false]
-        );
+    fn numbers_of_earlier_and_later_owners_are_not_taken() {
+        let mut lane = Lane::claimed(3, 1, 10);
+        lane.reserved(12);
+        assert!(lane.taken().is_empty());
+        assert_eq!(lane.take(), Some(11));
+        assert_eq!(lane.taken(), 11..12);
     }
 
     #[test]

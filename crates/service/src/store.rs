@@ -165,8 +165,9 @@ impl Store {
         wait(self.write(job))
     }
 
-    /// Runs one whole write transaction. Returns once it is durable and all nodes have dropped what it ends from
-    /// memory. A job may be run again when its transaction could not be committed.
+    /// Runs one whole write transaction. Returns once it is durable. The response of a request, or without one this
+    /// method, waits until all nodes have dropped what it ends from memory. A job may be run again when its transaction
+    /// could not be committed.
     ///
     /// Dropping the future does not undo it: an accepted job runs and commits regardless.
     pub(crate) async fn write<T: Send + 'static, E: JobError>(

@@ -4,15 +4,16 @@ use super::schema::MIGRATIONS;
 use super::session::{Session, Trouble};
 use crate::store::sql::params;
 use crate::store::{Effects, Result, StoreError};
-use madang_positions::{Lane, Row, sql};
+use madang_positions::{Lane, sql};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     lane: Mutex<Option<Lane>>,
-    /// Numbers without a row, because the server was unavailable.
-    unsettled: Mutex<BTreeSet<u64>>,
+    /// Lanes and numbers without a row, because the server was unavailable.
+    unsettled: Mutex<BTreeSet<(u8, u64)>>,
 }
 
 /// The number of a transaction that is about to commit.
@@ -37,9 +38,9 @@ impl Outbox {
         self.lane.lock().as_ref().map(Lane::lane)
     }
 
-    /// Whether a row is of this node, not of an earlier owner of its lane.
-    pub(super) fn owns<P>(&self, row: &Row<P>) -> bool {
-        self.lane.lock().as_ref().is_some_and(|own| own.owns(row.lane, row.number))
+    /// This node's lane, and the numbers of its transactions so far.
+    pub(super) fn taken(&self) -> Option<(u8, Range<u64>)> {
+        self.lane.lock().as_ref().map(|own| (own.lane(), own.taken()))
     }
 
     /// Ensures that there is a lane with numbers left; called before a transaction begins.
@@ -107,15 +108,14 @@ impl Outbox {
 
     /// Leaves the row to the poller.
     pub(super) fn leave(&self, number: Number) {
-        self.unsettled.lock().insert(number.number);
+        self.unsettled.lock().insert((number.lane, number.number));
     }
 
     /// Inserts rows for the numbers that were left; on the poller's thread.
     pub(super) fn settle_left(&self, session: &Session) -> Result<()> {
         let left = std::mem::take(&mut *self.unsettled.lock());
-        let Some(own) = self.own() else { return Ok(()) };
-        for number in &left {
-            let filled = session.run_unless_taken(sql::FILL, params![number, own, number]);
+        for (lane, number) in &left {
+            let filled = session.run_unless_taken(sql::FILL, params![number, lane, number]);
             if let Err(error) = filled {
                 self.unsettled.lock().extend(&left);
                 return Err(error);

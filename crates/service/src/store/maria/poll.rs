@@ -108,7 +108,10 @@ impl Work {
         let mut poll = read(&rows)?;
         self.known = poll.history;
         let is_running = wanted.is_some();
-        for row in poll.rows.iter_mut().filter(|row| self.shared.outbox.owns(row)) {
+        // After the answer: the rows of this node in it have numbers that were taken before.
+        let (lane, taken) = self.shared.outbox.taken().unwrap_or_default();
+        let own = |row: &&mut Row<_>| row.lane == lane && taken.contains(&row.number);
+        for row in poll.rows.iter_mut().filter(own) {
             // Noted and applied after its commit.
             row.payload = None;
             if is_running {

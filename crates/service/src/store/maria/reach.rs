@@ -41,6 +41,7 @@ fn decode(label: &[u8]) -> Option<Label> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use madang_positions::{Follower, Poll, Row};
 
     #[test]
     fn a_label_is_read_as_it_was_written() {
@@ -49,7 +50,11 @@ mod tests {
         position.raise(2, u64::MAX);
         let label = Label { history: 7, position };
         assert_eq!(decode(&encode(&label)), Some(label));
-        let horizon = ReachHorizon(Arc::new(Reach::new(1)));
+        let reach = Arc::new(Reach::new(1));
+        let poll = Poll { history: 7, marks: Position::default(), rows: Vec::<Row<()>>::new() };
+        Follower::default().apply(poll, &reach);
+        let horizon = ReachHorizon(reach);
+        assert!(horizon.admits(&horizon.label().unwrap(), &[Stamp::new("post:1")]));
         for wrong in [&[][..], &[7; 9]] {
             assert_eq!(decode(wrong), None);
             assert!(!horizon.admits(wrong, &[Stamp::new("post:1")]));
