@@ -26,9 +26,9 @@ use crate::options::{ExecutorConfig, Scenario};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: Duration,
-    /// No iteration starts from now on.
+    /// From then on no iteration starts.
     pub(crate) end: Duration,
-    /// A running iteration is interrupted.
+    /// An iteration that still runs then is interrupted.
     pub(crate) limit: Duration,
 }
 

@@ -36,13 +36,13 @@ pub(crate) struct UserHandle {
 /// Times of a scenario, from the start of the run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Times {
-    /// Iterations start from now on.
+    /// From then on iterations start.
     pub(crate) begin: Duration,
-    /// No iteration starts from now on.
+    /// From then on no iteration starts.
     pub(crate) end: Duration,
-    /// A running iteration is interrupted.
+    /// An iteration that still runs then is interrupted.
     pub(crate) limit: Duration,
-    /// The scenario lasts until now even when all its iterations are over.
+    /// The scenario lasts at least until then, even when all its iterations are over.
     pub(crate) earliest_end: Duration,
 }
 

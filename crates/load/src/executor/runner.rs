@@ -23,7 +23,7 @@ pub(crate) struct Worker {
 }
 
 struct Active {
-    /// No iteration starts from now on; moved when the next span begins during the last iteration of this one.
+    /// From then on no iteration starts; moved when the next span begins during the last iteration of this one.
     end: Rc<Cell<Instant>>,
     limit: Instant,
     done: oneshot::Receiver<()>,

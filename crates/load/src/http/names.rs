@@ -78,6 +78,9 @@ impl<T> Patterns<T> {
 
     /// The value of this name, or else of its longest ending.
     pub(super) fn find(&self, name: &str) -> Option<&T> {
+        if self.0.is_empty() {
+            return None;
+        }
         let name = name.to_lowercase();
         let matches = self.0.iter().filter(|(pattern, _)| match pattern.strip_prefix('*') {
             Some(ending) => name.ends_with(ending),

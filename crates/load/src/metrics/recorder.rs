@@ -1,6 +1,6 @@
 //! Measurements of one event loop. Recorders are not shared between threads; they are merged after the run.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -359,7 +359,11 @@ impl Recorder {
             group: self.groups[group.0 as usize].path.to_string(),
             name: name.to_string(),
         };
-        let names = self.names.into_iter().map(|(name, stats)| (key(name), stats)).collect();
+        // Groups may share a path: `b` in `a:` and `:b` in `a`.
+        let mut names: BTreeMap<RequestKey, RequestStats> = BTreeMap::new();
+        for (own, stats) in self.names {
+            names.entry(key(own)).or_default().merge(&stats);
+        }
         Measured {
             names,
             groups: self.groups.into_iter().map(|group| group.measured).collect(),

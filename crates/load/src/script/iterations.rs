@@ -167,7 +167,7 @@ impl<'a, 'js> Iterations<'a, 'js> {
 
     fn account(&self, outcome: &IterationOutcome, duration: Duration) {
         let live = &self.user.run.live;
-        // Sums over the whole run exclude iterations of the warm-up.
+        // Iterations of the warm-up count only in the sums over the whole run.
         let counted = u64::from(self.user.event_loop.recorder.borrow().is_recording());
         // After an exception, requests may be left that are not waited for.
         let waiting = self.user.pending.give_up();

@@ -321,6 +321,28 @@ fn tunnel_to(port: u16) -> u16 {
     address.port()
 }
 
+/// As in k6, whose error is then empty too.
+#[test]
+fn a_refusal_of_a_proxy_without_a_reason_is_thrown() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let proxy = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut client = stream.unwrap();
+            let _ = client.read(&mut [0; 4096]);
+            let _ = client.write_all(b"HTTP/1.1 407 \r\ncontent-length: 0\r\n\r\n");
+        }
+    });
+    let mut script = Script::body(
+        "let thrown;
+         try { http.get('https://shop.example/a', { throw: true }); } catch (error) { thrown = error.message; }
+         check(thrown, { thrown: (text) => text === 'Get \"https://shop.example/a\": ' });",
+    );
+    let given = |name: &str| (name == "https_proxy").then(|| proxy.clone());
+    script.config.overrides = madang_load::Layer::from_environment(given).unwrap();
+    script.run().assert_all_checks_passed();
+}
+
 #[test]
 fn a_proxy_passes_tls_on_as_it_is() {
     let server = TlsServer::start("-tls1_3");

@@ -293,7 +293,7 @@ pub(super) fn finish<'js>(
 ) -> Result<Class<'js, Response>> {
     let Performed { received, throw } = performed;
     let Received { method, url, error, .. } = &received;
-    if !error.is_empty() {
+    if received.failed() {
         let text = match url.is_empty() {
             true => error.clone(),
             false => format!("{} \"{url}\": {error}", titled(method)),

@@ -33,7 +33,7 @@ pub(super) struct Received {
     binary: bool,
     timings: Timings,
     peer: Option<Peer>,
-    /// Empty unless the request failed.
+    /// Message of the failure; empty without one, and rarely with one, as from a proxy without a reason.
     pub(super) error: String,
     error_code: u16,
     request: Option<Request>,
@@ -81,6 +81,10 @@ impl Received {
         reference: Option<RequestRef>,
     ) -> Self {
         Self { method, url, error, error_code: code.0, reference, ..Self::default() }
+    }
+
+    pub(super) fn failed(&self) -> bool {
+        self.head.is_none()
     }
 
     fn status(&self) -> u16 {
