@@ -149,7 +149,7 @@ impl Out {
 pub(crate) fn check_unused(dir: &Path) -> Result<(), RunError> {
     match File::open(dir.join(JOURNAL)).map(|journal| journal.try_lock_shared()) {
         Ok(Err(TryLockError::WouldBlock)) => Err(RunError::InUse(dir.to_owned())),
-        // A journal that cannot be opened or locked is not in use.
+        // Missing, or on a file system without locks: no run can be writing to it.
         _ => Ok(()),
     }
 }

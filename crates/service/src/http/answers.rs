@@ -51,7 +51,7 @@ enum Full {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AnswerMetrics {
-    /// Bytes of large responses in progress, each buffer counted once.
+    /// Bytes of large responses in progress, each buffer counted once, and of responses being made.
     pub(crate) held: usize,
     /// Responses refused because all of the memory was taken.
     pub(crate) refused: u64,
@@ -126,20 +126,19 @@ impl AnswerRoom {
     }
 
     fn refuse(&self, full: Full) -> Problem {
-        let metrics = &mut self.inner.ledger.lock().metrics;
-        let (counter, detail, log) = match full {
-            Full::All => (
-                &mut metrics.refused,
-                "too many large answers are being sent; try again later",
-                "no memory for another large answer",
-            ),
-            Full::Share => (
-                &mut metrics.refused_share,
-                "too many large answers are being sent to your address; read them first",
-                "an address has used up its share of the memory for large answers",
-            ),
+        let (detail, log) = match full {
+            Full::All => {
+                self.inner.ledger.lock().metrics.refused += 1;
+                let detail = "too many large answers are being sent; try again later";
+                (detail, "no memory for another large answer")
+            }
+            Full::Share => {
+                self.inner.ledger.lock().metrics.refused_share += 1;
+                let detail =
+                    "too many large answers are being sent to your address; read them first";
+                (detail, "an address has used up its share of the memory for large answers")
+            }
         };
-        *counter += 1;
         Problem::unavailable(detail, fastrand::u32(1..=3), log)
     }
 }

@@ -39,7 +39,7 @@ async fn ready(State(app): State<Arc<App>>) -> Result<Response, Problem> {
         None => app.tracks.store().by_length(None, 1).await.map(drop),
     };
     reads.map_err(|error| unavailable(&error, "the store is unavailable"))?;
-    // Without reads a balancer would route no request to this node, and nobody would see why writes are refused.
+    // Ready in maintenance mode too: a balancer would take the reads of an unready node away with its writes.
     Ok(ok(match app.maintenance.message() {
         None => "ok\n",
         Some(_) => "ok, but for writes: maintenance mode\n",
