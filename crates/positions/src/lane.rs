@@ -1,7 +1,5 @@
 //! The numbers of one node.
 
-use std::ops::Range;
-
 /// Numbers reserved at a time: the most rows that a successor has to fill when a node dies, and the transactions that
 /// share one reservation.
 const BLOCK: u64 = 256;
@@ -21,8 +19,6 @@ const BLOCK: u64 = 256;
 pub struct Lane {
     lane: u8,
     epoch: u64,
-    /// The first number after the claim.
-    first: u64,
     next: u64,
     reserved: u64,
     block: u64,
@@ -31,8 +27,7 @@ pub struct Lane {
 impl Lane {
     /// A claimed lane: all numbers up to `reserved` have rows, and none above.
     pub fn claimed(lane: u8, epoch: u64, reserved: u64) -> Self {
-        let first = reserved + 1;
-        Self { lane, epoch, first, next: first, reserved, block: BLOCK }
+        Self { lane, epoch, next: reserved + 1, reserved, block: BLOCK }
     }
 
     /// Sets the size of blocks, for a simulation of many.
@@ -50,12 +45,6 @@ impl Lane {
     /// Epoch of the claim.
     pub fn epoch(&self) -> u64 {
         self.epoch
-    }
-
-    /// The numbers taken since the claim. All others of the lane are of earlier owners, or of a later one: a node that was
-    /// paused for long does not know yet that it has lost its lane.
-    pub fn taken(&self) -> Range<u64> {
-        self.first..self.next
     }
 
     /// The number up to which to reserve next, before [`take`](Self::take) has none left; `None` if enough are left.
@@ -82,15 +71,6 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_of_earlier_and_later_owners_are_not_taken() {
-        let mut lane = Lane::claimed(3, 1, 10);
-        lane.reserved(12);
-        assert!(lane.taken().is_empty());
-        assert_eq!(lane.take(), Some(11));
-        assert_eq!(lane.taken(), 11..12);
-    }
 
     #[test]
     fn numbers_are_taken_once_and_only_when_reserved() {

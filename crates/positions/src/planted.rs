@@ -65,6 +65,8 @@ mistakes! {
     IgnoreHistory,
     /// A server of a cluster is read without waiting for what others committed.
     ReadWithoutWait,
+    /// A node takes all rows of its lane for its own, and does not apply them.
+    SkipLane,
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub const LANES: u8 = 5;
 pub const BUCKETS: usize = 16;
 
 /// The stamps that a write on a thing ends: those of its key and of the list.
-fn ends(thing: usize) -> Vec<u64> {
+pub fn ends(thing: usize) -> Vec<u64> {
     vec![thing as u64, LIST as u64]
 }
 

@@ -1,7 +1,9 @@
 //! A simulated node: the parts of a service around the protocol.
 
-use super::database::{BUCKETS, KEYS, Server};
-use crate::{Follower, Label, Lane, Moment, Reach, Replica};
+use super::database::{BUCKETS, KEYS, Server, ends};
+use crate::planted::{Mistake, planted};
+use crate::{Follower, Label, Lane, Moment, Position, Reach, Replica, Row};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A clock that runs fast or slow, and stops while its machine is suspended.
@@ -65,6 +67,10 @@ pub struct Node {
     /// The history in which the lane was claimed.
     pub lane_history: u64,
     pub claiming: bool,
+    /// Transactions of this node whose effects are applied and whose rows it has not read.
+    pub applied: BTreeSet<(u8, u64)>,
+    /// The highest numbers of this node's transactions.
+    pub own: Position,
     /// Commit and [`Node::ended`] of each response.
     pub cache: [Option<(usize, u64)>; KEYS],
     pub flights: [Option<Flight>; KEYS],
@@ -89,6 +95,8 @@ impl Node {
             lane: None,
             lane_history: 0,
             claiming: false,
+            applied: BTreeSet::new(),
+            own: Position::default(),
             cache: [const { None }; KEYS],
             flights: [const { None }; KEYS],
             waiting: Vec::new(),
@@ -101,6 +109,18 @@ impl Node {
     pub fn restart(&mut self) {
         let server = std::mem::take(&mut self.server);
         *self = Node { life: self.life + 1, server, ..Node::new(self.clock.clone()) };
+    }
+
+    /// Applies the effects of a transaction of this node.
+    pub fn committed(&mut self, lane: u8, number: u64, thing: usize) {
+        self.own.raise(lane, number);
+        self.reach.committed(lane, number, Some(ends(thing).into_iter()));
+    }
+
+    /// Whether the effects of a row are applied already.
+    pub fn has_applied<P>(&mut self, row: &Row<P>) -> bool {
+        let is_own = self.lane.as_ref().is_some_and(|own| own.lane() == row.lane);
+        self.applied.remove(&(row.lane, row.number)) || is_own && planted(Mistake::SkipLane)
     }
 
     /// The version at which a key last ended.

@@ -179,8 +179,9 @@ impl Maria {
             if outcome.is_err() && !is_unknown {
                 written.undone();
             }
-            settle(outcome.map(|(value, effects)| {
+            settle(outcome.map(|Committed { value, effects, number }| {
                 follow(|| effects.apply(&seat.shared.memory));
+                number.into_iter().for_each(|number| seat.shared.outbox.applied(number));
                 value
             }));
         });
@@ -264,7 +265,7 @@ impl Seat {
     fn write<T, E: From<StoreError>>(
         &mut self,
         job: &impl Fn(&mut Tx<'_>) -> Result<T, E>,
-    ) -> (Result<(T, Effects), E>, bool) {
+    ) -> (Result<Committed<T>, E>, bool) {
         let began = Instant::now();
         let shared = Arc::clone(&self.shared);
         let counted = &shared.counted;
@@ -273,9 +274,9 @@ impl Seat {
             let tried = self.try_write(job);
             let may_again = began.elapsed() < RETRY_TIME;
             match tried {
-                Tried::Committed(value, effects) => {
+                Tried::Committed(committed) => {
                     counted.committed_jobs.fetch_add(1, Relaxed);
-                    return (Ok((value, effects)), false);
+                    return (Ok(committed), false);
                 }
                 Tried::Again(_) if may_again => {
                     counted.retries.fetch_add(1, Relaxed);
@@ -352,7 +353,7 @@ impl Seat {
             (Ok(()), _) => {
                 self.note(number, &effects);
                 self.shared.counted.commits.fetch_add(1, Relaxed);
-                Tried::Committed(value, effects)
+                Tried::Committed(Committed { value, effects, number })
             }
             (Err(error), Some(Trouble::Conflict)) => {
                 number.into_iter().for_each(|number| outbox.leave(number));
@@ -369,11 +370,12 @@ impl Seat {
                 match number.map_or(Fate::Unknown, |number| self.settle(number)) {
                     Fate::Committed => {
                         self.note(number, &effects);
-                        Tried::Committed(value, effects)
+                        Tried::Committed(Committed { value, effects, number })
                     }
                     Fate::Undone => Tried::Again(StoreError::from(error).into()),
                     Fate::Unknown => {
-                        // It may be committed, and other nodes would then drop what it ends.
+                        // It may be committed, and other nodes would then drop what it ends. Or it is committed later: its
+                        // row is news then.
                         self.note(number, &effects);
                         follow(|| effects.apply(&self.shared.memory));
                         Tried::Unknown(error.to_string())
@@ -418,9 +420,16 @@ fn run_read<T>(
     is_kept() && session.batch("COMMIT").is_ok() && is_kept()
 }
 
+/// A committed write, whose effects are to be applied.
+struct Committed<T> {
+    value: T,
+    effects: Effects,
+    number: Option<Number>,
+}
+
 /// Outcome of one try of a write.
 enum Tried<T, E> {
-    Committed(T, Effects),
+    Committed(Committed<T>),
     /// Nothing was done, and the same job may succeed.
     Again(E),
     /// Nothing was done.

@@ -65,7 +65,7 @@ impl World {
         node: usize,
         id: u64,
         mut began: Moment,
-        poll: Poll<Option<usize>>,
+        mut poll: Poll<Option<usize>>,
         starts: bool,
     ) {
         let it = &mut self.nodes[node];
@@ -79,7 +79,13 @@ impl World {
         if planted(Mistake::DateByEnd) {
             began = it.clock.read(self.now);
         }
+        for row in &mut poll.rows {
+            if it.has_applied(row) && !starts {
+                row.ends = Some(Vec::new());
+            }
+        }
         if it.follower.apply(poll, &it.reach) == Applied::StartAgain {
+            it.applied.clear();
             it.polled_from = None;
             self.poll(node);
         } else {

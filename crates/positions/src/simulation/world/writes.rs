@@ -131,11 +131,19 @@ impl World {
                 }
                 let back = world.some_time(500, 5 * MS, 10);
                 world.on_life(node, life, back, move |world| match made {
-                    Ok(commit) => world.acknowledge_later(node, commit),
+                    Ok(commit) => world.committed(node, lane, number, commit),
                     Err(_) => world.fill(node, lane, number, history, None),
                 });
             });
         });
+    }
+
+    fn committed(&mut self, node: usize, lane: u8, number: u64, commit: usize) {
+        let thing = self.database.commits[commit].thing;
+        let it = &mut self.nodes[node];
+        it.committed(lane, number, thing);
+        it.applied.insert((lane, number));
+        self.acknowledge_later(node, commit);
     }
 
     fn acknowledge_later(&mut self, node: usize, commit: usize) {
@@ -158,8 +166,11 @@ impl World {
         let deleted = number <= self.database.primary.marks.get(lane);
         let there =
             if deleted { Err(None) } else { self.database.commit(self.now, lane, number, None) };
-        if let (Err(Some(commit)), Some(_)) = (there, wrote) {
-            self.acknowledge_later(node, commit);
+        match (there, wrote) {
+            (Err(Some(commit)), Some(_)) => self.committed(node, lane, number, commit),
+            // It may have been committed: its row, if it is read later, counts as another one's.
+            (Err(None), Some(thing)) => self.nodes[node].committed(lane, number, thing),
+            _ => {}
         }
     }
 }

@@ -4,16 +4,19 @@ use super::schema::MIGRATIONS;
 use super::session::{Session, Trouble};
 use crate::store::sql::params;
 use crate::store::{Effects, Result, StoreError};
-use madang_positions::{Lane, sql};
+use madang_positions::{Lane, Position, sql};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     lane: Mutex<Option<Lane>>,
     /// Lanes and numbers without a row, because the server was unavailable.
     unsettled: Mutex<BTreeSet<(u8, u64)>>,
+    /// Lanes and numbers whose effects this node has applied after its commits, and whose rows it has not polled. All
+    /// other rows are news, also those of its lane: of another owner of it, before or after, or of a COMMIT whose answer
+    /// is on its way.
+    applied: Mutex<BTreeSet<(u8, u64)>>,
 }
 
 /// The number of a transaction that is about to commit.
@@ -36,11 +39,6 @@ impl Outbox {
     /// This node's lane, if it has one.
     fn own(&self) -> Option<u8> {
         self.lane.lock().as_ref().map(Lane::lane)
-    }
-
-    /// This node's lane, and the numbers of its transactions so far.
-    pub(super) fn taken(&self) -> Option<(u8, Range<u64>)> {
-        self.lane.lock().as_ref().map(|own| (own.lane(), own.taken()))
     }
 
     /// Ensures that there is a lane with numbers left; called before a transaction begins.
@@ -81,6 +79,22 @@ impl Outbox {
                 Err(error)
             }
         }
+    }
+
+    /// The effects of a committed transaction are applied: its row is no news.
+    pub(super) fn applied(&self, number: Number) {
+        self.applied.lock().insert((number.lane, number.number));
+    }
+
+    /// Whether the effects of a polled row are applied already.
+    pub(super) fn was_applied(&self, lane: u8, number: u64) -> bool {
+        self.applied.lock().remove(&(lane, number))
+    }
+
+    /// Forgets rows that were polled before their effects were applied; all of them if the history was lost.
+    pub(super) fn polled(&self, closed: Option<&Position>) {
+        let above = |lane, number| closed.is_some_and(|closed| number > closed.get(lane));
+        self.applied.lock().retain(|(lane, number)| above(*lane, *number));
     }
 
     /// Inserts an empty row for a transaction that was undone, or whose COMMIT was not answered: shows its outcome.
@@ -175,4 +189,30 @@ fn lease(session: &Session) -> Result<u8> {
     leased?.ok_or_else(|| {
         StoreError::Other("all lanes are used: 64 nodes use this database already".to_owned())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_row_whose_effects_are_applied_is_no_news() {
+        let outbox = Outbox::default();
+        let number = Number { lane: 1, epoch: 0, number: 7 };
+        assert!(!outbox.was_applied(1, 7), "its COMMIT is not answered, or it is of another node");
+        outbox.applied(number);
+        assert!(!outbox.was_applied(1, 8) && !outbox.was_applied(2, 7));
+        assert!(outbox.was_applied(1, 7) && !outbox.was_applied(1, 7));
+
+        let mut closed = Position::default();
+        outbox.applied(number);
+        outbox.polled(Some(&closed));
+        closed.raise(1, 7);
+        assert_eq!(outbox.applied.lock().len(), 1);
+        outbox.polled(Some(&closed));
+        assert!(outbox.applied.lock().is_empty(), "its row was polled before");
+        outbox.applied(number);
+        outbox.polled(None);
+        assert!(outbox.applied.lock().is_empty(), "another history may give the number again");
+    }
 }

@@ -108,17 +108,16 @@ impl Work {
         let mut poll = read(&rows)?;
         self.known = poll.history;
         let is_running = wanted.is_some();
-        // After the answer: the rows of this node in it have numbers that were taken before.
-        let (lane, taken) = self.shared.outbox.taken().unwrap_or_default();
-        let own = |row: &&mut Row<_>| row.lane == lane && taken.contains(&row.number);
-        for row in poll.rows.iter_mut().filter(own) {
-            // Noted and applied after its commit.
+        let outbox = &self.shared.outbox;
+        for row in poll.rows.iter_mut().filter(|row| outbox.was_applied(row.lane, row.number)) {
             row.payload = None;
             if is_running {
                 row.ends = Some(Vec::new());
             }
         }
-        match self.follower.apply(poll, &self.shared.reach) {
+        let applied = self.follower.apply(poll, &self.shared.reach);
+        outbox.polled(self.follower.wanted());
+        match applied {
             Applied::News(news) => {
                 let news = news.into_iter().flatten();
                 news.for_each(|effects| effects.apply(&self.shared.memory));
