@@ -21,6 +21,17 @@ pub struct SecretsError {
     problem: String,
 }
 
+/// Error of a look-up, in k6's words.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub(crate) enum NoSecret {
+    #[error("no secret sources are configured")]
+    Unconfigured,
+    #[error("no secret source with name {0:?} is configured")]
+    Unknown(String),
+    #[error("no value")]
+    NoValue,
+}
+
 impl Secrets {
     /// Adds a source: `mock=NAME=VALUE,…`, or `file=PATH` with a `NAME=VALUE` per line. `name=NAME` in its list names
     /// it, and `default` makes it the one used when a script names none, as a single source is anyway.
@@ -65,19 +76,18 @@ impl Secrets {
         }
     }
 
-    /// Looks a value up; errors are in k6's words.
-    pub(crate) fn get(&self, source: &str, name: &str) -> Result<&str, String> {
+    /// Looks a value up.
+    pub(crate) fn get(&self, source: &str, name: &str) -> Result<&str, NoSecret> {
         if self.sources.is_empty() {
-            return Err("no secret sources are configured".to_owned());
+            return Err(NoSecret::Unconfigured);
         }
         let values = match (source, &self.default) {
             (DEFAULT, Some(default)) => self.sources.get(default),
             (DEFAULT, None) if self.sources.len() == 1 => self.sources.values().next(),
             _ => self.sources.get(source),
         };
-        let unknown = || format!("no secret source with name {source:?} is configured");
-        let value = values.ok_or_else(unknown)?.get(name);
-        value.map(String::as_str).ok_or_else(|| "no value".to_owned())
+        let values = values.ok_or_else(|| NoSecret::Unknown(source.to_owned()))?;
+        values.get(name).map(String::as_str).ok_or(NoSecret::NoValue)
     }
 }
 
@@ -106,16 +116,14 @@ mod tests {
         let two = secrets(&["mock=default,cool=1", "mock=name=b,cool=2"]).unwrap();
         assert_eq!((two.get(DEFAULT, "cool"), two.get("b", "cool")), (Ok("1"), Ok("2")));
         let none = secrets(&["mock=name=a,c=1", "mock=name=b,c=2"]).unwrap();
-        let unknown = "no secret source with name \"default\" is configured";
-        assert_eq!(none.get(DEFAULT, "c"), Err(unknown.to_owned()));
+        let error = none.get(DEFAULT, "c").unwrap_err();
+        assert_eq!(error.to_string(), "no secret source with name \"default\" is configured");
     }
 
     #[test]
     fn missing_values_and_wrong_sources_are_reported() {
-        let none = Secrets::default().get(DEFAULT, "a").map(str::to_owned);
-        assert_eq!(none, Err("no secret sources are configured".to_owned()));
-        let one = secrets(&["mock=a=1"]).unwrap();
-        assert_eq!(one.get(DEFAULT, "b"), Err("no value".to_owned()));
+        assert_eq!(Secrets::default().get(DEFAULT, "a"), Err(NoSecret::Unconfigured));
+        assert_eq!(secrets(&["mock=a=1"]).unwrap().get(DEFAULT, "b"), Err(NoSecret::NoValue));
         for (sources, expected) in [
             (&["mock=a"][..], "value 1 is not NAME=VALUE"),
             (&["url=x"], "only `file` and `mock`"),

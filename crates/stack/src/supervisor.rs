@@ -91,8 +91,22 @@ struct Arguments {
     command: Vec<OsString>,
 }
 
+#[derive(Debug, thiserror::Error)]
+enum UsageError {
+    #[error("`{0}` needs a value")]
+    NoValue(String),
+    #[error("unknown argument `{0}`")]
+    Unknown(String),
+    #[error(transparent)]
+    Cpus(#[from] CpuListError),
+    #[error("no command after `--`")]
+    NoCommand,
+    #[error("`--owner` needs a process id")]
+    NoOwner,
+}
+
 impl Arguments {
-    fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self, String> {
+    fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self, UsageError> {
         let mut args = args.into_iter();
         let (mut owner, mut cpus) = (None, None);
         let (mut cgroups, mut afterwards) = (Vec::new(), Vec::new());
@@ -101,23 +115,21 @@ impl Arguments {
             if flag == "--" {
                 break;
             }
-            let value = args.next().ok_or_else(|| format!("`{flag}` needs a value"))?;
+            let value = args.next().ok_or_else(|| UsageError::NoValue(flag.clone()))?;
             let text = value.to_string_lossy();
             match flag.as_str() {
                 "--cgroup" => cgroups.push(PathBuf::from(value)),
                 "--afterwards" => afterwards.push(value),
                 "--owner" => owner = text.parse().ok(),
-                "--cpus" => {
-                    cpus = Some(text.parse().map_err(|error: CpuListError| error.to_string())?);
-                }
-                _ => return Err(format!("unknown argument `{flag}`")),
+                "--cpus" => cpus = Some(text.parse()?),
+                _ => return Err(UsageError::Unknown(flag)),
             }
         }
         let command: Vec<OsString> = args.collect();
         if command.is_empty() {
-            return Err("no command after `--`".to_owned());
+            return Err(UsageError::NoCommand);
         }
-        let owner = owner.ok_or("`--owner` needs a process id")?;
+        let owner = owner.ok_or(UsageError::NoOwner)?;
         Ok(Self { owner, cpus, cgroups, afterwards, command })
     }
 }
@@ -353,7 +365,7 @@ fn kill_descendants(command: Pid) -> io::Result<Option<Exit>> {
 mod tests {
     use super::*;
 
-    fn parse(args: &[&str]) -> Result<Arguments, String> {
+    fn parse(args: &[&str]) -> Result<Arguments, UsageError> {
         Arguments::parse(args.iter().map(OsString::from))
     }
 

@@ -101,7 +101,7 @@ impl InfluxSettings {
             "retention" => value.clone_into(&mut self.retention),
             "consistency" => value.clone_into(&mut self.consistency),
             "pushInterval" => {
-                self.interval = parse_interval(value).map_err(wrong)?;
+                self.interval = parse_interval(value).map_err(|e| wrong(e.to_string()))?;
             }
             // One push at a time is enough for one program.
             "concurrentWrites" if value.parse::<u32>().is_ok_and(|number| number > 0) => {}

@@ -129,7 +129,7 @@ fn csv(
                 format = TimeFormat::parse(value).ok_or_else(|| wrong(&problem))?;
             }
             "saveInterval" => {
-                interval = parse_interval(value).map_err(|problem| wrong(&problem))?;
+                interval = parse_interval(value).map_err(|e| wrong(&e.to_string()))?;
             }
             _ => return Err(wrong(&format!("unknown setting `{key}`"))),
         }

@@ -42,7 +42,7 @@ impl<'v> Variables<'v> {
 
     pub(super) fn duration(&self, name: &str, default: Duration) -> Result<Duration, OptionsError> {
         let Some(text) = self.text(name) else { return Ok(default) };
-        parse_interval(&text).map_err(|problem| self.wrong(name, problem))
+        parse_interval(&text).map_err(|problem| self.wrong(name, problem.to_string()))
     }
 
     /// Parses `NAME:VALUE,NAME:VALUE` with any separator in place of the colon.
@@ -84,11 +84,12 @@ impl<'v> Variables<'v> {
     }
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is not a duration such as 1s")]
+pub(super) struct NotAnInterval(String);
+
 /// Parses a duration other than zero.
-///
-/// # Errors
-/// The message for any other text.
-pub(super) fn parse_interval(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_interval(text: &str) -> Result<Duration, NotAnInterval> {
     let given = parse_duration(text).ok().filter(|given| !given.is_zero());
-    given.ok_or_else(|| format!("`{text}` is not a duration such as 1s"))
+    given.ok_or_else(|| NotAnInterval(text.to_owned()))
 }

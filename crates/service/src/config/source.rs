@@ -93,7 +93,7 @@ impl Sources {
         let wrong = |problem| ConfigError::new(path.display(), problem);
         let table = toml::de::DeTable::parse(text).map_err(|e| wrong(syntax_error(text, &e)))?;
         let mut found = Vec::new();
-        flatten(table.get_ref(), "", &mut found).map_err(wrong)?;
+        flatten(table.get_ref(), "", &mut found, &wrong)?;
         for (key, value, at) in found {
             let line = text[..at.min(text.len())].matches('\n').count() + 1;
             self.set(&key, &value, Origin::File(path.to_owned(), line))?;
@@ -209,13 +209,14 @@ fn flatten(
     table: &toml::de::DeTable<'_>,
     prefix: &str,
     found: &mut Vec<(String, String, usize)>,
-) -> Result<(), String> {
+    wrong: &impl Fn(String) -> ConfigError,
+) -> Result<(), ConfigError> {
     for (name, value) in table {
         let key = format!("{prefix}{}", name.get_ref());
         let at = name.span().start;
         let value = value.get_ref();
         if let Some(inner) = value.as_table() {
-            flatten(inner, &format!("{key}."), found)?;
+            flatten(inner, &format!("{key}."), found, wrong)?;
         } else if let Some(text) = value.as_str() {
             found.push((key, text.to_owned(), at));
         } else if let Some(truth) = value.as_bool() {
@@ -223,12 +224,12 @@ fn flatten(
         } else if let Some(number) = value.as_integer() {
             // TOML has 0x400, 0o2000 and 0b1, too.
             let whole = i128::from_str_radix(number.as_str(), number.radix())
-                .map_err(|e| format!("`{key}`: {e}"))?;
+                .map_err(|e| wrong(format!("`{key}`: {e}")))?;
             found.push((key, whole.to_string(), at));
         } else if let Some(number) = value.as_float() {
             found.push((key, number.as_str().to_owned(), at));
         } else {
-            return Err(format!("`{key}` is {}; expected a single value", value.type_str()));
+            return Err(wrong(format!("`{key}` is {}; expected a single value", value.type_str())));
         }
     }
     Ok(())

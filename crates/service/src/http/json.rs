@@ -87,7 +87,7 @@ impl JsonObject {
     }
 
     /// Notes that `field` is wrong. The detail says what would be accepted.
-    pub(crate) fn refuse(&mut self, field: &'static str, detail: impl Into<String>) {
+    pub(crate) fn refuse(&mut self, field: impl Into<String>, detail: impl Into<String>) {
         self.errors.push(FieldError::new(field, detail));
     }
 

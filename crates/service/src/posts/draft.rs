@@ -4,7 +4,7 @@ use super::types::{Category, CategoryId, NewPost, OfferPlace, PostValues, Status
 use crate::accounts::{LONGEST_REGION, RegionError, RegionId, Regions, UserId};
 use crate::http::json::table::{Asked, Choice, Line, Lines, Whole, optional, required, table};
 use crate::http::rfc3339::now_ms;
-use crate::http::{JsonObject, Problem};
+use crate::http::{FieldError, JsonObject, Problem};
 use crate::markets::folded;
 
 /// Most characters of the name of a town.
@@ -20,9 +20,8 @@ pub(crate) struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// The category called `text`: its slug, or its name in Korean or English, in any case and width of letters. The
-    /// error is the accepted values.
-    pub(super) fn category(&self, text: &str) -> Result<CategoryId, String> {
+    /// The category called `text`: its slug, or its name in Korean or English, in any case and width of letters.
+    pub(super) fn category(&self, text: &str) -> Result<CategoryId, FieldError> {
         let slug = |category: &&Category| category.slug == text;
         let named = |text: String| {
             let mut all = self.categories.iter();
@@ -31,7 +30,8 @@ impl Names<'_> {
         let found = self.categories.iter().find(slug).or_else(|| named(folded(text)));
         found.map(|category| category.id).ok_or_else(|| {
             let slugs: Vec<_> = self.categories.iter().map(|c| c.slug.as_str()).collect();
-            format!("one of {}, or its name in Korean or English", slugs.join(", "))
+            let accepted = format!("one of {}, or its name in Korean or English", slugs.join(", "));
+            FieldError::new("category", accepted)
         })
     }
 }
@@ -135,7 +135,7 @@ impl Changes {
 }
 
 fn category(body: &mut JsonObject, text: Option<String>, names: Names<'_>) -> Option<CategoryId> {
-    text.and_then(|text| noted(body, "category", names.category(&text)))
+    text.and_then(|text| noted(body, names.category(&text)))
 }
 
 fn place(
@@ -143,10 +143,10 @@ fn place(
     (state, city, town): (Option<String>, Option<String>, Option<String>),
     names: Names<'_>,
 ) -> Option<OfferPlace> {
-    let state = state.and_then(|text| noted(body, "state", find_state(names.regions, &text)));
+    let state = state.and_then(|text| noted(body, find_state(names.regions, &text)));
     let city = city?;
     let state = state?;
-    let city = noted(body, "city", find_city(names.regions, &city, Some(state)))?;
+    let city = noted(body, find_city(names.regions, &city, Some(state)))?;
     Some(OfferPlace { state, city, town: trimmed(&town?) })
 }
 
@@ -155,30 +155,31 @@ fn trimmed(town: &str) -> String {
 }
 
 /// Notes the error of a field in the body.
-fn noted<T>(body: &mut JsonObject, field: &'static str, found: Result<T, String>) -> Option<T> {
-    found.map_err(|detail| body.refuse(field, detail)).ok()
+fn noted<T>(body: &mut JsonObject, found: Result<T, FieldError>) -> Option<T> {
+    found.map_err(|error| body.refuse(error.field, error.detail)).ok()
 }
 
-/// The province called `text`. The error is the accepted values.
-pub(super) fn find_state(regions: &Regions, text: &str) -> Result<RegionId, String> {
-    let wrong = |_| "a Korean province, such as 서울특별시, 강원도 or Seoul".to_owned();
-    regions.find_province(text).map_err(wrong)
+/// The province called `text`.
+pub(super) fn find_state(regions: &Regions, text: &str) -> Result<RegionId, FieldError> {
+    let accepted = "a Korean province, such as 서울특별시, 강원도 or Seoul";
+    regions.find_province(text).map_err(|_| FieldError::new("state", accepted))
 }
 
-/// The municipality called `text`, in this province if given. The error is the accepted values.
+/// The municipality called `text`, in this province if given.
 pub(super) fn find_city(
     regions: &Regions,
     text: &str,
     state: Option<RegionId>,
-) -> Result<RegionId, String> {
+) -> Result<RegionId, FieldError> {
     regions.find_municipality(text, state).map_err(|error| {
         let within = state.and_then(|id| regions.row(id));
-        match (&error, within) {
+        let accepted = match (&error, within) {
             (RegionError::Unknown, Some(state)) => format!("a municipality of {}", state.name),
             (RegionError::Unknown, None) => {
                 "a Korean municipality, such as 종로구, 경기도 광주시 or Jongno-gu".to_owned()
             }
             (RegionError::Ambiguous(_), _) => error.to_string(),
-        }
+        };
+        FieldError::new("city", accepted)
     })
 }

@@ -73,7 +73,6 @@ pub(crate) fn read(query: &str, names: Names<'_>) -> Result<(Asked, Words, usize
     let [state, city, town] = ["state", "city", "town"].map(|name| written.get(name));
     let area = area(names.regions, state, city, town);
     let category = written.get("category").map(|name| names.category(name)).transpose();
-    let category = category.map_err(|detail| FieldError::new("category", detail));
     let order = written.get("sort").map_or(Ok(Order::Newest), find_order);
     let words = read_words("q", written.get("q"));
     match (words, area, category, order) {
@@ -101,10 +100,8 @@ fn area(
         read.ok_or_else(|| wrong("a text of 1 to 40 characters in one line"))
     });
     let town = town.transpose()?;
-    let state = state.map(|text| find_state(regions, text)).transpose();
-    let state = state.map_err(|detail| FieldError::new("state", detail))?;
-    let city = city.map(|text| find_city(regions, text, state)).transpose();
-    let city = city.map_err(|detail| FieldError::new("city", detail))?;
+    let state = state.map(|text| find_state(regions, text)).transpose()?;
+    let city = city.map(|text| find_city(regions, text, state)).transpose()?;
     Ok(match (state, city, town) {
         (_, None, Some(_)) => return Err(wrong("only together with its city")),
         (_, Some(city), Some(town)) => Area::Town(city, town),

@@ -73,7 +73,7 @@ fn is_init(ctx: Ctx<'_>) -> bool {
 fn content(ctx: &Ctx<'_>, path: &Path) -> Result<Arc<[u8]>> {
     let user = User::of(ctx);
     let content = user.run.files.open(path, user.id == 0);
-    content.map_err(|error| Exception::throw_message(ctx, &error))
+    content.map_err(|error| Exception::throw_message(ctx, &error.to_string()))
 }
 
 /// Resolves a path of a script relative to `file`.
@@ -114,7 +114,8 @@ fn rows<'js>(
         let wrong = |problem: String| Exception::throw_message(&ctx, &problem);
         let comma = delimiter.chars().next().unwrap_or(',');
         let rest = content.get(at as usize..).unwrap_or_default();
-        let records = records(&String::from_utf8_lossy(rest), comma).map_err(wrong)?;
+        let records =
+            records(&String::from_utf8_lossy(rest), comma).map_err(|e| wrong(e.to_string()))?;
         let header = as_objects.then(|| records.first().cloned().unwrap_or_default());
         let first = first as usize;
         if first > records.len() {
@@ -139,12 +140,23 @@ fn json(record: &[String], header: Option<&[String]>) -> Box<str> {
     value.to_string().into()
 }
 
+/// Error of a text, in Go's words. Lines count from 1.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::script) enum CsvError {
+    #[error("record on line {0}: wrong number of fields")]
+    Fields(usize),
+    #[error("record on line {0}: parse error: extraneous or missing \" in quoted-field")]
+    Quoted(usize),
+    #[error("parse error on line {0}: bare \" in non-quoted-field")]
+    Bare(usize),
+}
+
 /// The records of a text, by the rules of Go's `encoding/csv`: quotes only around a whole field, empty lines left
-/// out, and as many fields in each record as in the first. Errors are in Go's words.
+/// out, and as many fields in each record as in the first.
 pub(in crate::script) fn records(
     text: &str,
     comma: char,
-) -> std::result::Result<Vec<Vec<String>>, String> {
+) -> std::result::Result<Vec<Vec<String>>, CsvError> {
     let mut records: Vec<Vec<String>> = Vec::new();
     let mut rest = text;
     let mut line = 1;
@@ -157,7 +169,7 @@ pub(in crate::script) fn records(
         }
         let (record, after, lines) = record(rest, comma, line)?;
         if records.first().is_some_and(|first| first.len() != record.len()) {
-            return Err(format!("record on line {line}: wrong number of fields"));
+            return Err(CsvError::Fields(line));
         }
         records.push(record);
         (rest, line) = (after, line + lines + 1);
@@ -169,24 +181,20 @@ fn record(
     text: &str,
     comma: char,
     line: usize,
-) -> std::result::Result<(Vec<String>, &str, usize), String> {
+) -> std::result::Result<(Vec<String>, &str, usize), CsvError> {
     let mut fields = Vec::new();
     let mut lines = 0;
     let mut rest = text;
     loop {
         let (field, after) = match rest.strip_prefix('"') {
-            Some(quoted) => quoted_field(quoted, &mut lines).ok_or_else(|| {
-                format!(
-                    "record on line {line}: parse error: extraneous or missing \" in quoted-field"
-                )
-            })?,
+            Some(quoted) => quoted_field(quoted, &mut lines).ok_or(CsvError::Quoted(line))?,
             None => {
                 let end = rest.find([comma, '\n']).unwrap_or(rest.len());
                 let field =
                     rest[..end].strip_suffix('\r').filter(|_| rest[end..].starts_with('\n'));
                 let field = field.unwrap_or(&rest[..end]);
                 if field.contains('"') {
-                    return Err(format!("parse error on line {line}: bare \" in non-quoted-field"));
+                    return Err(CsvError::Bare(line));
                 }
                 (field.to_owned(), &rest[end..])
             }
@@ -254,7 +262,7 @@ mod tests {
             ("x\n\"a\"b\n", "line 2: parse error"),
         ] {
             let error = records(text, ',').unwrap_err();
-            assert!(error.contains(expected), "{text:?}: {error}");
+            assert!(error.to_string().contains(expected), "{text:?}: {error}");
         }
     }
 }

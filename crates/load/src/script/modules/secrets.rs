@@ -31,7 +31,7 @@ fn get<'js>(ctx: &Ctx<'js>, source: &str, name: &str) -> Result<Promise<'js>> {
             resolve.call::<_, ()>((value,))?;
         }
         Err(problem) => {
-            let exception = Exception::from_message(ctx.clone(), &problem)?;
+            let exception = Exception::from_message(ctx.clone(), &problem.to_string())?;
             reject.call::<_, ()>((exception,))?;
         }
     }
