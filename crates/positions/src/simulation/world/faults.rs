@@ -73,11 +73,10 @@ impl World {
             let lately = node.clock.read(self.now - 1000 * MS);
             let label = node.reach.label();
             let fresh = node.polled_from.is_some_and(|from| self.timing.covers(from, lately));
-            // After a loss of its own commits a node uses nothing from elsewhere until numbers are that high again.
-            let useful = (label.iter()).any(|label| {
-                !label.position.reaches(&node.own) || (0..KEYS).all(|key| node.admits(label, key))
-            });
-            if node.alive && !(fresh && useful) {
+            // A node whose last commits were lost uses nothing from elsewhere until numbers are that high again.
+            let lost = node.own.lanes().any(|(lane, number)| number > self.database.last(lane));
+            let useful = (label.iter()).any(|label| (0..KEYS).all(|key| node.admits(label, key)));
+            if node.alive && !(fresh && (useful || lost)) {
                 let what = format!("node {n} has not caught up: fresh {fresh}, at {label:?}");
                 self.violation = Some(what);
             }
